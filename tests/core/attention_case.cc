@@ -45,7 +45,7 @@ double AbsDot(const float* a, const float* b, int64_t length) {
 
 // The case whose name is the seed: one edge each.
 AttentionCase NamedEdge(uint64_t seed) {
-  const auto make = [seed](AttentionShape shape, std::vector<int32_t> windows,
+  const auto make = [seed](CaseShape shape, std::vector<int32_t> windows,
                            Layout layout = Layout::kHeadMajor) {
     return AttentionCase(shape, std::move(windows), seed, layout);
   };
@@ -133,7 +133,7 @@ double ScaleOf(const AttentionCase& c) {
 // Adds the pairs of one head of one sequence.
 void Measure(const AttentionCase& c, const AttentionReference& reference, int64_t b, int64_t h,
              std::vector<double>& columns, std::vector<double>& counts, Magnitudes& most) {
-  const AttentionShape& s = c.shape;
+  const CaseShape& s = c.shape;
   const int64_t g = h / (s.heads / s.kv_heads);
   for (int64_t i = 0; i < s.queries; ++i) {
     double row_length = 0;
@@ -162,7 +162,7 @@ void Measure(const AttentionCase& c, const AttentionReference& reference, int64_
 }
 
 Magnitudes MagnitudesOf(const AttentionCase& c, const AttentionReference& reference) {
-  const AttentionShape& s = c.shape;
+  const CaseShape& s = c.shape;
   Magnitudes most;
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t g = 0; g < s.kv_heads; ++g) {
@@ -234,7 +234,7 @@ std::vector<double> CaseTensor::Dense() const {
   return dense;
 }
 
-AttentionCase::AttentionCase(const AttentionShape& case_shape, std::vector<int32_t> case_windows,
+AttentionCase::AttentionCase(const CaseShape& case_shape, std::vector<int32_t> case_windows,
                              uint64_t case_seed, Layout case_layout)
     : seed(case_seed), shape(case_shape), layout(case_layout), windows(std::move(case_windows)) {
   Random random(seed);
@@ -248,7 +248,7 @@ AttentionCase::AttentionCase(const AttentionShape& case_shape, std::vector<int32
 AttentionCase AttentionCase::Draw(uint64_t seed) {
   if (seed < kNamedEdges) return NamedEdge(seed);
   Random random(seed);
-  AttentionShape shape;
+  CaseShape shape;
   constexpr std::array<int64_t, 10> kHeadDims = {8, 16, 24, 32, 40, 64, 80, 96, 128, 136};
   const bool small = random.Below(3) != 0;
   shape.batch = Between(random, 1, 2);

@@ -42,7 +42,7 @@ class CaseTensor {
   std::array<int64_t, 4> strides_ = {};
 };
 
-struct AttentionShape {
+struct CaseShape {
   int64_t batch = 1;
   int64_t heads = 1;
   int64_t kv_heads = 1;
@@ -54,7 +54,7 @@ struct AttentionShape {
 // One call of attention: arguments, tensors drawn from a seed, and enough words to run it again.
 struct AttentionCase {
   // Normal tensors; everything else can be set afterwards.
-  AttentionCase(const AttentionShape& shape, std::vector<int32_t> windows, uint64_t seed = 1,
+  AttentionCase(const CaseShape& shape, std::vector<int32_t> windows, uint64_t seed = 1,
                 Layout layout = Layout::kHeadMajor);
 
   // The first kNamedEdges seeds are the edges every kernel must pass (one token, a window of one, a
@@ -72,7 +72,7 @@ struct AttentionCase {
   std::array<int64_t, 4> KeyShape() const;
 
   uint64_t seed;
-  AttentionShape shape;
+  CaseShape shape;
   Layout layout;
   std::vector<int32_t> windows;
   int32_t sinks = 0;

@@ -16,7 +16,7 @@ namespace {
 // sum(out * grad_out), of which the backward pass gives the gradients.
 double Objective(const AttentionCase& c, const std::vector<double>& query,
                  const std::vector<double>& key, const std::vector<double>& value) {
-  const AttentionShape& s = c.shape;
+  const CaseShape& s = c.shape;
   std::vector<double> out(query.size());
   std::vector<double> log_sum_exp(static_cast<size_t>(s.batch * s.heads * s.queries));
   using In = ConstView4<double>;
