@@ -1,0 +1,170 @@
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "aah/error.h"
+#include "aah/io/config.h"
+#include "config_node.h"
+
+namespace aah::internal {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{4} << 20;
+constexpr size_t kMaxDepth = 32;
+constexpr size_t kMaxNodes = 200'000;
+constexpr size_t kMaxKeyBytes = 200;
+
+// Builds our own tree from the parser's events: yaml-cpp's tree would expand aliases, keep
+// duplicate keys and forget which scalars had quotes.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::shared_ptr<const std::string> source, bool with_lines)
+      : source_(std::move(source)), with_lines_(with_lines) {
+    root_.source = source_;
+  }
+
+  ConfigNode TakeRoot() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    AAH_CHECK(!seen_document_, Place(mark), "expected one YAML document, got a second one");
+    seen_document_ = true;
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    RefuseAnchor(mark, anchor);
+    AAH_CHECK(!ExpectsKey(), Place(mark), "expected a key, got nothing");
+    NewNode(mark, ConfigKind::kNull);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    ThrowError(ErrorKind::kBadInput, Place(mark), "aliases are not supported, write the value out");
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    RefuseAnchor(mark, anchor);
+    RefuseTag(mark, tag);
+    if (ExpectsKey()) {
+      TakeKey(mark, value);
+      return;
+    }
+    ConfigNode& node = NewNode(mark, ConfigKind::kScalar);
+    node.text = value;
+    node.quoted = tag == "!";
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, tag, anchor, ConfigKind::kList);
+  }
+  void OnSequenceEnd() override { open_.pop_back(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, tag, anchor, ConfigKind::kSection);
+  }
+  void OnMapEnd() override { open_.pop_back(); }
+
+  std::string Place(const YAML::Mark& mark) const {
+    if (!with_lines_ || mark.is_null()) return *source_ + ": ";
+    return *source_ + ":" + std::to_string(mark.line + 1) + ": ";
+  }
+
+ private:
+  struct OpenNode {
+    ConfigNode* node;
+    std::set<std::string> keys;
+    bool has_key = false;  // a key was read, its value comes next
+    std::string key;
+  };
+
+  bool ExpectsKey() const {
+    return !open_.empty() && open_.back().node->kind == ConfigKind::kSection &&
+           !open_.back().has_key;
+  }
+
+  void TakeKey(const YAML::Mark& mark, const std::string& key) {
+    AAH_CHECK(!key.empty() && key.size() <= kMaxKeyBytes && key.find('.') == std::string::npos,
+              Place(mark), "expected a key of 1 to ", kMaxKeyBytes, " bytes without dots, got '",
+              key.substr(0, 40), "'");
+    AAH_CHECK(open_.back().keys.insert(key).second, Place(mark), "key '", key,
+              "' is given twice in one section, remove one");
+    open_.back().key = key;
+    open_.back().has_key = true;
+  }
+
+  ConfigNode& NewNode(const YAML::Mark& mark, ConfigKind kind) {
+    AAH_CHECK(++node_count_ <= kMaxNodes, Place(mark), "more than ", kMaxNodes,
+              " values, which no config needs");
+    ConfigNode& node = open_.empty() ? root_ : open_.back().node->children.emplace_back();
+    if (!open_.empty() && open_.back().has_key) {
+      node.key = std::move(open_.back().key);
+      open_.back().has_key = false;
+    }
+    node.kind = kind;
+    node.source = source_;
+    node.line = with_lines_ && !mark.is_null() ? mark.line + 1 : 0;
+    return node;
+  }
+
+  void Open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+            ConfigKind kind) {
+    RefuseAnchor(mark, anchor);
+    RefuseTag(mark, tag);
+    AAH_CHECK(!ExpectsKey(), Place(mark), "expected a word as key, got a list or section");
+    AAH_CHECK(open_.size() < kMaxDepth, Place(mark), "nested deeper than ", kMaxDepth,
+              " levels, which no config needs");
+    open_.push_back({.node = &NewNode(mark, kind), .keys = {}, .has_key = false, .key = {}});
+  }
+
+  void RefuseAnchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
+    AAH_CHECK(anchor == YAML::NullAnchor, Place(mark),
+              "anchors are not supported, write the value out");
+  }
+
+  void RefuseTag(const YAML::Mark& mark, const std::string& tag) const {
+    AAH_CHECK(tag.empty() || tag == "?" || tag == "!", Place(mark), "the tag ", tag.substr(0, 40),
+              " is not supported, remove it");
+  }
+
+  std::shared_ptr<const std::string> source_;
+  bool with_lines_;
+  bool seen_document_ = false;
+  size_t node_count_ = 0;
+  ConfigNode root_;
+  std::vector<OpenNode> open_;
+};
+
+}  // namespace
+
+ConfigNode ParseConfigYaml(std::string_view text, std::shared_ptr<const std::string> source,
+                           bool with_lines) {
+  AAH_CHECK(text.size() <= kMaxBytes, *source, ": ", text.size(),
+            " bytes, which no config needs; expected at most ", kMaxBytes);
+  const size_t null_byte = text.find('\0');
+  AAH_CHECK(null_byte == std::string_view::npos, *source, ": byte ", null_byte,
+            " is zero: expected YAML text, got a binary file");
+  TreeBuilder builder(source, with_lines);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    ThrowError(ErrorKind::kBadInput, builder.Place(error.mark), "not valid YAML: ", error.msg);
+  }
+  return builder.TakeRoot();
+}
+
+}  // namespace aah::internal
