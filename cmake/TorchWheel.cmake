@@ -19,3 +19,34 @@ target_include_directories(torch_wheel SYSTEM INTERFACE
 target_link_directories(torch_wheel INTERFACE ${AAH_TORCH_DIR}/lib)
 target_link_options(torch_wheel INTERFACE -Wl,-rpath,${AAH_TORCH_DIR}/lib -Wl,--no-as-needed)
 target_link_libraries(torch_wheel INTERFACE torch torch_cpu c10)
+
+# The OpenMP runtime that the wheel brings, so that our parallel regions run on torch's threads and
+# not on those of a second runtime. Link it where sources are compiled with -fopenmp.
+file(GLOB torch_openmp_runtimes ${AAH_TORCH_DIR}/lib/libgomp*.so* ${AAH_TORCH_DIR}.libs/libgomp*.so*)
+add_library(torch_openmp INTERFACE)
+if(torch_openmp_runtimes)
+  list(GET torch_openmp_runtimes 0 torch_openmp_runtime)
+  target_link_libraries(torch_openmp INTERFACE ${torch_openmp_runtime})
+else()
+  target_link_libraries(torch_openmp INTERFACE gomp)
+endif()
+
+# aah_torch_headers(TARGET): compiles TARGET against one precompiled <torch/torch.h>, shared by all
+# such targets; without it the header alone costs about half a minute per file.
+function(aah_torch_headers target)
+  target_link_libraries(${target} PRIVATE torch_wheel)
+  # Executables are compiled as libraries are, else the compiler turns the header down.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC)
+  if(TARGET torch_headers)
+    target_precompile_headers(${target} REUSE_FROM torch_headers)
+  endif()
+endfunction()
+
+# Nothing but the precompiled header.
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/torch_headers.cc CONTENT "")
+add_library(torch_headers OBJECT ${PROJECT_BINARY_DIR}/torch_headers.cc)
+target_link_libraries(torch_headers PRIVATE torch_wheel aah_settings)
+set_target_properties(torch_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+target_compile_options(torch_headers PRIVATE -fPIC)
+target_precompile_headers(torch_headers PRIVATE <torch/torch.h>)

@@ -36,7 +36,7 @@ class AttentionVariant {
   virtual void Restore(const PolicyState& state);
 };
 
-// Our kernel, with windows by a policy, for all layers. `context` clamps what windows() reports.
+// Our kernel (torch.ops.aah.attention) with windows by `policy`, for all layers.
 std::unique_ptr<AttentionVariant> MakeWindowedAttention(std::unique_ptr<WindowPolicy> policy,
                                                         int32_t sinks);
 

@@ -11,19 +11,32 @@
 
 namespace aah {
 
+// The rotary angles of all layers, kept in the type they were last asked for.
+class RotaryAngles {
+ public:
+  RotaryAngles(int64_t tokens, int64_t head_dim, double theta);
+  const at::Tensor& For(at::ScalarType type);  // as RotaryTable, of that type
+
+ private:
+  at::Tensor table_;
+  at::Tensor converted_;
+};
+
 // x -> output projection(attention(q, k, v)), dropout on the result. Parameters: qkv.weight
 // [(heads + 2 kv_heads) * head_dim, width], rows in the order query heads, key heads, value heads;
 // proj.weight [width, width].
 class AahAttentionImpl : public torch::nn::Module {
  public:
-  // `variant` must outlive the module.
-  AahAttentionImpl(const ModelConfig& config, int64_t layer, AttentionVariant* variant);
+  // `variant` must outlive the module; `rotary` is null for learned positions.
+  AahAttentionImpl(const ModelConfig& config, int64_t layer, AttentionVariant* variant,
+                   std::shared_ptr<RotaryAngles> rotary);
   at::Tensor forward(const at::Tensor& x);  // [batch, tokens, width] -> the same
 
  private:
   ModelConfig config_;
   int64_t layer_;
   AttentionVariant* variant_;
+  std::shared_ptr<RotaryAngles> rotary_;
   torch::nn::Linear qkv_;
   torch::nn::Linear proj_;
 };
@@ -44,7 +57,8 @@ TORCH_MODULE(Mlp);
 // x + attention(norm(x)), then x + mlp(norm(x)).
 class BlockImpl : public torch::nn::Module {
  public:
-  BlockImpl(const ModelConfig& config, int64_t layer, AttentionVariant* variant);
+  BlockImpl(const ModelConfig& config, int64_t layer, AttentionVariant* variant,
+            std::shared_ptr<RotaryAngles> rotary);
   at::Tensor forward(const at::Tensor& x);
 
  private:

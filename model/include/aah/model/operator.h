@@ -47,11 +47,16 @@ AttentionOperatorResult Attention(const at::Tensor& query, const at::Tensor& key
                                   const at::Tensor& value, const at::Tensor& windows,
                                   const AttentionOperatorOptions& options = {});
 
-// Rotates query or key by position: out = x with each pair (x[d], x[d + head_dim/2]) turned by the
-// angle (offset + t) * theta^(-2 d / head_dim). x [batch, tokens, heads, head_dim], float32 or
-// float64, head_dim even, last stride 1. Differentiable (the gradient turns back).
-// Source: RoFormer (Su et al., 2021), in the half-rotation layout of GPT-NeoX and Llama.
-at::Tensor ApplyRotary(const at::Tensor& x, double theta, int64_t offset = 0);
+// cos and sin of the rotary angles, float64 [2, tokens, head_dim / 2]: token t's pair d turns by
+// t * theta^(-2 d / head_dim).
+at::Tensor RotaryTable(int64_t tokens, int64_t head_dim, double theta);
+
+// torch.ops.aah.rotary(Tensor x, Tensor table, bool inverse=False) -> Tensor: turns the pair
+// (x[d], x[d + head_dim / 2]) of every head by its angle, the first token by the table's first row.
+// x [batch, tokens, heads, head_dim], float32 or float64; table [2, at least tokens, head_dim / 2],
+// of the type of x. Differentiable in x. Source: RoFormer (Su et al., 2021), in the half-rotation
+// layout of GPT-NeoX and Llama.
+at::Tensor ApplyRotary(const at::Tensor& x, const at::Tensor& table);
 
 }  // namespace aah
 

@@ -50,7 +50,7 @@ class WindowPolicy {
 
   // Whether Observe wants the by-products of the attention that comes next in this layer.
   virtual bool WantsStatistics(int64_t /*layer*/) const { return false; }
-  virtual void Observe(int64_t /*layer*/, const LayerStatistics& /*statistics*/) {}
+  virtual void Observe(const AttentionInputs& /*inputs*/, const LayerStatistics& /*statistics*/) {}
 
   // [layers][heads]: the windows in force, for logs and measures.
   virtual std::vector<std::vector<int32_t>> windows() const = 0;
