@@ -4,6 +4,10 @@ find_package(Threads REQUIRED)
 add_library(aah_settings INTERFACE)
 target_compile_options(aah_settings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                                               -Wno-sign-conversion)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # Sees overlapping copies in `"text" + std::string` (GCC bug 105651).
+  target_compile_options(aah_settings INTERFACE -Wno-restrict)
+endif()
 if(AAH_WARNINGS_AS_ERRORS)
   target_compile_options(aah_settings INTERFACE -Werror)
 endif()
