@@ -77,16 +77,21 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { open_.pop_back(); }
 
   std::string Place(const YAML::Mark& mark) const {
-    if (!with_lines_ || mark.is_null()) return *source_ + ": ";
-    return *source_ + ":" + std::to_string(mark.line + 1) + ": ";
+    const int line = LineOf(mark);
+    return *source_ + (line > 0 ? ":" + std::to_string(line) : "") + ": ";
   }
 
  private:
+  int LineOf(const YAML::Mark& mark) const {
+    return with_lines_ && !mark.is_null() ? mark.line + 1 : 0;
+  }
+
   struct OpenNode {
     ConfigNode* node;
     std::set<std::string> keys;
     bool has_key = false;  // a key was read, its value comes next
     std::string key;
+    int key_line = 0;
   };
 
   bool ExpectsKey() const {
@@ -102,19 +107,22 @@ class TreeBuilder final : public YAML::EventHandler {
               "' is given twice in one section, remove one");
     open_.back().key = key;
     open_.back().has_key = true;
+    open_.back().key_line = LineOf(mark);
   }
 
   ConfigNode& NewNode(const YAML::Mark& mark, ConfigKind kind) {
     AAH_CHECK(++node_count_ <= kMaxNodes, Place(mark), "more than ", kMaxNodes,
               " values, which no config needs");
     ConfigNode& node = open_.empty() ? root_ : open_.back().node->children.emplace_back();
+    node.line = LineOf(mark);
     if (!open_.empty() && open_.back().has_key) {
+      // An empty value has the mark of whatever comes next.
+      node.line = open_.back().key_line;
       node.key = std::move(open_.back().key);
       open_.back().has_key = false;
     }
     node.kind = kind;
     node.source = source_;
-    node.line = with_lines_ && !mark.is_null() ? mark.line + 1 : 0;
     return node;
   }
 
@@ -125,7 +133,7 @@ class TreeBuilder final : public YAML::EventHandler {
     AAH_CHECK(!ExpectsKey(), Place(mark), "expected a word as key, got a list or section");
     AAH_CHECK(open_.size() < kMaxDepth, Place(mark), "nested deeper than ", kMaxDepth,
               " levels, which no config needs");
-    open_.push_back({.node = &NewNode(mark, kind), .keys = {}, .has_key = false, .key = {}});
+    open_.push_back({.node = &NewNode(mark, kind), .keys = {}, .key = {}});
   }
 
   void RefuseAnchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {

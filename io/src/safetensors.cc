@@ -35,8 +35,8 @@ constexpr std::array<DTypeRow, 15> kDTypes = {{
     {DType::kBool, "BOOL", 1},
     {DType::kU8, "U8", 1},
     {DType::kI8, "I8", 1},
-    {DType::kF8E4M3, "F8_E4M3", 1},
     {DType::kF8E5M2, "F8_E5M2", 1},
+    {DType::kF8E4M3, "F8_E4M3", 1},
     {DType::kI16, "I16", 2},
     {DType::kU16, "U16", 2},
     {DType::kF16, "F16", 2},
@@ -44,9 +44,9 @@ constexpr std::array<DTypeRow, 15> kDTypes = {{
     {DType::kI32, "I32", 4},
     {DType::kU32, "U32", 4},
     {DType::kF32, "F32", 4},
+    {DType::kF64, "F64", 8},
     {DType::kI64, "I64", 8},
     {DType::kU64, "U64", 8},
-    {DType::kF64, "F64", 8},
 }};
 
 constexpr size_t kSizeBytes = 8;                   // the header's size comes first
@@ -256,9 +256,7 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const StoredT
   std::vector<const StoredTensor*> order;
   for (const StoredTensor& tensor : tensors) order.push_back(&tensor);
   std::sort(order.begin(), order.end(), [](const StoredTensor* a, const StoredTensor* b) {
-    const int64_t a_size = ByteSize(a->dtype);
-    const int64_t b_size = ByteSize(b->dtype);
-    return a_size != b_size ? a_size > b_size : a->name < b->name;
+    return a->dtype != b->dtype ? a->dtype > b->dtype : a->name < b->name;
   });
   CheckWritable(order, path.string());
   for (const auto& [key, value] : metadata) {

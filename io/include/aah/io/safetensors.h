@@ -18,12 +18,13 @@
 
 namespace aah {
 
+// In the order of the reference implementation, which lays out files by it.
 enum class DType {
   kBool,
   kU8,
   kI8,
-  kF8E4M3,
   kF8E5M2,
+  kF8E4M3,
   kI16,
   kU16,
   kF16,
@@ -31,9 +32,9 @@ enum class DType {
   kI32,
   kU32,
   kF32,
+  kF64,
   kI64,
   kU64,
-  kF64,
 };
 
 // Bytes of one element.
@@ -86,8 +87,9 @@ class SafetensorsFile {
 };
 
 // Writes the tensors, whole or not at all. The bytes of the file depend on the arguments' content
-// only, not on their order: tensors lie by falling element size, then by name, so each is aligned
-// to its element and the data to eight bytes. Throws aah::Error(kBadInput) on a name given twice or
+// only, not on their order, and equal those that the reference implementation writes: tensors lie
+// by falling dtype (so by falling element size, each aligned to its element), then by name; the
+// data begins at a multiple of eight bytes. Throws aah::Error(kBadInput) on a name given twice or
 // bytes that do not match dtype and shape, kMachine on a full disk.
 void WriteSafetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
                       const std::map<std::string, std::string>& metadata = {});

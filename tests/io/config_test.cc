@@ -1,0 +1,295 @@
+#include "aah/io/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "aah/error.h"
+#include "aah/io/file.h"
+#include "tests/io/temporary_folder.h"
+
+namespace aah {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::ThrowsMessage;
+
+ConfigReader Read(std::string_view text, const std::vector<std::string>& overrides = {}) {
+  return ConfigReader::FromText(text, "r.yaml", overrides);
+}
+
+constexpr std::string_view kRecipe = R"(# a comment
+name: small run
+training:
+  steps: 200
+  learning_rate: 3e-4
+  decay: true
+windows: [[16, 32], [64, 128]]
+)";
+
+TEST(Config, ReadsEveryType) {
+  ConfigReader config = Read(kRecipe);
+  EXPECT_EQ(config.Get<std::string>("name", ""), "small run");
+  ConfigReader training = config.Section("training");
+  EXPECT_EQ(training.Get<int64_t>("steps", 1), 200);
+  EXPECT_EQ(training.Get<double>("learning_rate", 1), 3e-4);
+  EXPECT_TRUE(training.Get<bool>("decay", false));
+  EXPECT_THAT(config.Get<std::vector<std::vector<int32_t>>>("windows", {}),
+              ElementsAre(ElementsAre(16, 32), ElementsAre(64, 128)));
+  EXPECT_EQ(config.Get<int32_t>("training.steps", 1), 200);
+  EXPECT_EQ(config.Get<uint64_t>("seed", 18446744073709551615U), 18446744073709551615U);
+  EXPECT_EQ(config.Find<double>("absent"), std::nullopt);
+  EXPECT_EQ(config.Section("absent_section").Get<int64_t>("x", 5), 5);
+  config.Finish();
+}
+
+TEST(Config, AnEmptyFileIsAllDefaults) {
+  for (const char* text : {"", "# only a comment\n", "---\n", "training:\n"}) {
+    ConfigReader config = Read(text);
+    EXPECT_EQ(config.Section("training").Get<int64_t>("steps", 9), 9) << text;
+    config.Finish();
+  }
+}
+
+TEST(Config, SaysWhereWhatWasExpectedAndWhatCame) {
+  ConfigReader config = Read(
+      "training:\n  steps: ten\n  rate: 2\n  flag: yes\n  list: 3\n  text: \"12\"\n  none:\n"
+      "  section: {a: 1}\n");
+  ConfigReader training = config.Section("training");
+  EXPECT_THAT(
+      [&] { training.Get<int64_t>("steps", 1, kAtLeastOne); },
+      ThrowsMessage<Error>("r.yaml:2: training.steps: expected an integer of at least 1, got "
+                           "'ten'"));
+  EXPECT_THAT([&] { training.Get<double>("rate", 1, {.min = 0, .max = 1}); },
+              ThrowsMessage<Error>("r.yaml:3: training.rate: expected a number in 0..1, got '2'"));
+  EXPECT_THAT([&] { training.Get<bool>("flag", true); },
+              ThrowsMessage<Error>("r.yaml:4: training.flag: expected true or false, got 'yes'"));
+  EXPECT_THAT(
+      [&] { training.Get<std::vector<int32_t>>("list", {}); },
+      ThrowsMessage<Error>("r.yaml:5: training.list: expected a list such as [1, 2], got '3'"));
+  EXPECT_THAT(
+      [&] { training.Get<int32_t>("text", 1); },
+      ThrowsMessage<Error>("r.yaml:6: training.text: expected an integer, got the text '12'"));
+  EXPECT_THAT([&] { training.Get<std::string>("none", ""); },
+              ThrowsMessage<Error>("r.yaml:7: training.none: expected a text, got nothing"));
+  EXPECT_THAT([&] { training.Get<double>("section", 1); },
+              ThrowsMessage<Error>("r.yaml:8: training.section: expected a number, got a section"));
+  EXPECT_THAT([&] { training.Get<double>("steps.deeper", 1); },
+              ThrowsMessage<Error>("r.yaml:2: training.steps: expected a section, got 'ten'"));
+  EXPECT_THAT([&] { config.Section("training.rate"); },
+              ThrowsMessage<Error>(HasSubstr("training.rate: expected a section")));
+  EXPECT_THAT([&] { training.Require<int64_t>("seeds"); },
+              ThrowsMessage<Error>("r.yaml: training.seeds: this key is required, add it"));
+  EXPECT_THAT([&] { training.Check(false, "rate", "is too high for ", 3, " heads"); },
+              ThrowsMessage<Error>("r.yaml:3: training.rate: is too high for 3 heads"));
+}
+
+TEST(Config, NumbersAreStrict) {
+  for (const char* text : {"x: 1.5", "x: 1e3", "x: 0x10", "x: 1_000", "x: 3000000000", "x: ''"}) {
+    ConfigReader config = Read(text);
+    EXPECT_THROW(config.Get<int32_t>("x", 1), Error) << text;
+  }
+  for (const char* text : {"x: .inf", "x: nan", "x: inf", "x: 1e999", "x: 1 2"}) {
+    ConfigReader config = Read(text);
+    EXPECT_THROW(config.Get<double>("x", 1), Error) << text;
+  }
+  EXPECT_THROW(Read("x: -1").Get<uint64_t>("x", 1), Error);
+  EXPECT_EQ(Read("x: +4").Get<int32_t>("x", 1), 4);
+  EXPECT_EQ(Read("x: -4").Get<int32_t>("x", 1), -4);
+  EXPECT_THAT([] { Read("x: [4, 0]").Get<std::vector<int32_t>>("x", {}, kAtLeastOne); },
+              ThrowsMessage<Error>("r.yaml:1: x[1]: expected an integer of at least 1, got '0'"));
+}
+
+TEST(Config, RefusesUnknownKeysWithTheNearestName) {
+  ConfigReader config = Read("training:\n  steps: 1\n  lerning_rate: 2\n");
+  ConfigReader training = config.Section("training");
+  training.Get<int64_t>("steps", 1);
+  training.Get<double>("learning_rate", 1);
+  EXPECT_THAT([&] { config.Finish(); },
+              ThrowsMessage<Error>("r.yaml:3: unknown key 'training.lerning_rate' (did you mean "
+                                   "'learning_rate'?)"));
+  ConfigReader other = Read("trainin: {steps: 1}\n");
+  other.Section("training").Get<int64_t>("steps", 1);
+  EXPECT_THAT([&] { other.Finish(); },
+              ThrowsMessage<Error>("r.yaml:1: unknown key 'trainin' (did you mean 'training'?)"));
+  EXPECT_THAT([] { Read("a: 1").Finish(); },
+              ThrowsMessage<Error>("r.yaml:1: unknown key 'a', there are no keys here"));
+}
+
+TEST(Config, RefusesAKeyThatWasAskedForButHasNoEffect) {
+  ConfigReader config = Read("kind: full\nwindow: 3\n");
+  config.Get<std::string>("kind", "");
+  EXPECT_TRUE(config.Has("window"));
+  EXPECT_THAT([&] { config.Finish(); },
+              ThrowsMessage<Error>("r.yaml:2: key 'window' has no effect together with the other "
+                                   "settings, remove it"));
+}
+
+TEST(Config, ChoosesAmongNames) {
+  enum class Position { kLearned, kRope };
+  constexpr std::array<std::pair<std::string_view, Position>, 2> kNames = {
+      {{"learned", Position::kLearned}, {"rope", Position::kRope}}};
+  EXPECT_EQ(Read("p: rope").GetEnum("p", Position::kLearned, kNames), Position::kRope);
+  EXPECT_EQ(Read("").GetEnum("p", Position::kLearned, kNames), Position::kLearned);
+  EXPECT_THAT([&] { Read("p: roep").GetEnum("p", Position::kLearned, kNames); },
+              ThrowsMessage<Error>("r.yaml:1: p: unknown name 'roep' (did you mean 'rope'?)"));
+}
+
+TEST(Config, OverridesGoThroughTheSameChecks) {
+  ConfigReader config =
+      Read(kRecipe, {"training.steps=7", "training.decay=false", "new.deep.key=text with spaces",
+                     "windows=[[8]]", "windows.0.0=9", "training.steps=8"});
+  EXPECT_EQ(config.Get<int64_t>("training.steps", 1), 8);
+  EXPECT_FALSE(config.Get<bool>("training.decay", true));
+  EXPECT_EQ(config.Get<std::string>("new.deep.key", ""), "text with spaces");
+  EXPECT_THAT(config.Get<std::vector<std::vector<int32_t>>>("windows", {}),
+              ElementsAre(ElementsAre(9)));
+  EXPECT_THAT([] { Read("", {"steps=ten"}).Get<int64_t>("steps", 1); },
+              ThrowsMessage<Error>("override 'steps=ten': steps: expected an integer, got 'ten'"));
+  EXPECT_THAT([] { Read("", {"stepps=1"}).Finish(); },
+              ThrowsMessage<Error>(HasSubstr("override 'stepps=1': unknown key 'stepps'")));
+  EXPECT_THAT([] { Read("", {"steps"}); },
+              ThrowsMessage<Error>("override 'steps': expected the form key.sub=value"));
+  EXPECT_THAT([] { Read("", {"a..b=1"}); },
+              ThrowsMessage<Error>("override 'a..b=1': expected the form key.sub=value"));
+  EXPECT_THAT([] { Read("a: 1", {"a.b=1"}); },
+              ThrowsMessage<Error>("override 'a.b=1': 'b' stands beneath '1' (r.yaml:1); to "
+                                   "replace that by a section, write it as key={b: ...}"));
+  EXPECT_THAT([] { Read("a: [1]", {"a.1=1"}); },
+              ThrowsMessage<Error>("override 'a.1=1': '1' must be the number of an item, below 1"));
+  EXPECT_THROW(Read("", {"a=[1"}), Error);
+}
+
+TEST(Config, RefusesWhatYamlAllowsButNoConfigNeeds) {
+  EXPECT_THAT([] { Read("a: 1\nb: 2\na: 3\n"); },
+              ThrowsMessage<Error>("r.yaml:3: key 'a' is given twice in one section, remove one"));
+  EXPECT_THAT([] { Read("a: &x 1\nb: *x\n"); },
+              ThrowsMessage<Error>("r.yaml:1: anchors are not supported, write the value out"));
+  EXPECT_THAT([] { Read("a: !!int 1\n"); }, ThrowsMessage<Error>(HasSubstr("is not supported")));
+  EXPECT_THAT([] { Read("a: 1\n---\nb: 1\n"); },
+              ThrowsMessage<Error>(HasSubstr("expected one YAML document")));
+  EXPECT_THAT([] { Read("a.b: 1\n"); }, ThrowsMessage<Error>(HasSubstr("without dots")));
+  EXPECT_THAT([] { Read("[a]: 1\n"); }, ThrowsMessage<Error>(HasSubstr("a word as key")));
+  EXPECT_THAT(
+      [] { Read("- 1\n"); },
+      ThrowsMessage<Error>("r.yaml:1: expected lines of the form `key: value`, got a list"));
+  EXPECT_THAT([] { Read("a: [1, 2\nb: 3\n"); },
+              ThrowsMessage<Error>(HasSubstr("not valid YAML: ")));
+  EXPECT_THAT([] { Read(std::string("a: \0", 4)); },
+              ThrowsMessage<Error>(HasSubstr("got a binary file")));
+}
+
+TEST(Config, RefusesBombs) {
+  EXPECT_THAT(
+      [] { Read("a: " + std::string(100, '[') + std::string(100, ']')); },
+      ThrowsMessage<Error>("r.yaml:1: nested deeper than 32 levels, which no config needs"));
+  EXPECT_THROW(Read("a: " + std::string(1'000'000, '[')), Error);
+  std::string wide = "a: [";
+  for (int i = 0; i < 200'001; ++i) wide += "1,";
+  EXPECT_THAT([&] { Read(wide + "1]"); }, ThrowsMessage<Error>(HasSubstr("more than 200000")));
+  EXPECT_THAT([] { Read(std::string((4 << 20) + 1, 'a')); },
+              ThrowsMessage<Error>(HasSubstr("which no config needs")));
+}
+
+TEST(Config, ReadsAListOfSections) {
+  ConfigReader config = Read("arms:\n  - name: full\n  - name: narrow\n    window: 64\n");
+  std::vector<std::string> names;
+  for (ConfigReader& arm : config.List("arms")) {
+    names.push_back(arm.Require<std::string>("name"));
+    arm.Get<int32_t>("window", 0);
+  }
+  config.Finish();
+  EXPECT_THAT(names, ElementsAre("full", "narrow"));
+  EXPECT_EQ(config.ToYaml(),
+            "arms:\n  -\n    name: full\n    window: 0\n  -\n    name: narrow\n    window: 64\n");
+  EXPECT_THAT(config.Flatten(),
+              ElementsAre(Pair("arms[0].name", "full"), Pair("arms[0].window", "0"),
+                          Pair("arms[1].name", "narrow"), Pair("arms[1].window", "64")));
+  EXPECT_THAT([] { Read("arms: [1]").List("arms"); },
+              ThrowsMessage<Error>("r.yaml:1: arms[0]: expected a section, got '1'"));
+  ConfigReader unknown = Read("arms: [{x: 1}]");
+  unknown.List("arms");
+  EXPECT_THAT([&] { unknown.Finish(); },
+              ThrowsMessage<Error>(HasSubstr("unknown key 'arms[0].x'")));
+}
+
+TEST(Config, WritesEveryValueAsResolvedAndReadsItBack) {
+  const auto read_all = [](ConfigReader config) {
+    config.Get<std::string>("name", "default: \"name\"\n");
+    config.Get<std::string>("word", "true");
+    config.Get<std::string>("number", "12");
+    config.Get<std::string>("empty", "");
+    config.Get<double>("training.rate", 0.1);
+    config.Get<double>("training.tiny", 5e-324);
+    config.Get<bool>("flag", true);
+    config.Get<std::vector<int32_t>>("none", {});
+    config.Get<std::vector<std::vector<int32_t>>>("windows", {{1}});
+    config.Get<std::vector<std::string>>("texts", {"a b", "c", "-d", "\xc3\xa9"});
+    config.Find<int32_t>("absent");
+    config.Finish();
+    return config;
+  };
+  const std::string yaml = read_all(Read("windows: [[16, 32], []]\ntraining: {rate: 1}")).ToYaml();
+  EXPECT_EQ(yaml, R"(name: "default: \"name\"\x0a"
+word: "true"
+number: "12"
+empty: ""
+training:
+  rate: 1
+  tiny: 5e-324
+flag: true
+none: []
+windows: [[16, 32], []]
+texts: ["a b", c, "-d", )"
+                  "\"\xc3\xa9\"]\n");
+  ConfigReader again = read_all(Read(yaml));
+  EXPECT_EQ(again.ToYaml(), yaml);
+  EXPECT_EQ(again.Get<std::string>("name", ""), "default: \"name\"\n");
+}
+
+TEST(Config, MergesSectionsKeyByKeyAndReplacesTheRest) {
+  ConfigReader suite = Read(
+      "base:\n  model: {layers: 2, heads: 8}\n  windows: [1, 2]\narm:\n  model: {heads: 4}\n"
+      "  windows: [3]\n");
+  ConfigReader merged = suite.Section("base").MergedWith(suite.Section("arm"));
+  suite.Finish();
+  EXPECT_EQ(merged.Get<int32_t>("model.layers", 0), 2);
+  EXPECT_EQ(merged.Get<int32_t>("model.heads", 0), 4);
+  EXPECT_THAT([&] { merged.Finish(); },
+              ThrowsMessage<Error>(HasSubstr("r.yaml:6: unknown key 'windows'")));
+  EXPECT_THAT(merged.Get<std::vector<int32_t>>("windows", {}), ElementsAre(3));
+  merged.Finish();
+  ConfigReader changed =
+      suite.Section("arm").WithOverrides(std::vector<std::string>{"model.heads=6"});
+  EXPECT_EQ(changed.Get<int32_t>("model.heads", 0), 6);
+  EXPECT_THAT(changed.Keys(), ElementsAre("model", "windows"));
+}
+
+TEST(Config, ReadsAFile) {
+  const TemporaryFolder folder;
+  WriteFileAtomically(folder / "c.yaml", "steps: x\n");
+  EXPECT_THAT([&] { ConfigReader::FromFile(folder / "c.yaml").Get<int64_t>("steps", 1); },
+              ThrowsMessage<Error>(HasSubstr("c.yaml:1: steps: expected an integer, got 'x'")));
+  EXPECT_THAT([&] { ConfigReader::FromFile(folder / "d.yaml"); },
+              ThrowsMessage<Error>(HasSubstr("no such file")));
+}
+
+TEST(Config, KindOfTellsAWordFromASection) {
+  ConfigReader config = Read("a: full\nb: {window: 3}\nc: [1]\nd:\n");
+  EXPECT_EQ(config.KindOf("a"), ConfigKind::kScalar);
+  EXPECT_EQ(config.KindOf("b"), ConfigKind::kSection);
+  EXPECT_EQ(config.KindOf("c"), ConfigKind::kList);
+  EXPECT_EQ(config.KindOf("d"), ConfigKind::kNull);
+  EXPECT_EQ(config.KindOf("e"), ConfigKind::kAbsent);
+}
+
+}  // namespace
+}  // namespace aah
