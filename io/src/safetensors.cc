@@ -57,9 +57,10 @@ constexpr std::string_view kMetadataKey = "__metadata__";
 
 const DTypeRow& RowOf(DType dtype) { return kDTypes.at(static_cast<size_t>(dtype)); }
 
-std::string ShapeText(std::span<const int64_t> shape) {
+std::string ShapeText(std::span<const int64_t> shape, const char* separator = ", ") {
   std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i > 0 ? separator : "") + std::to_string(shape[i]);
   return text + "]";
 }
 
@@ -121,17 +122,21 @@ StoredTensor ParseEntry(const std::string& tensor_name, const Json& entry,
 // The header as the reference implementation writes it, padded with spaces so that data is aligned.
 std::string MakeHeader(std::span<const StoredTensor* const> tensors,
                        const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
+  std::string text = "{";
+  if (!metadata.empty()) {
+    text += Json(std::string(kMetadataKey)).dump() + ":" + Json(metadata).dump();
+  }
   int64_t offset = 0;
   for (const StoredTensor* tensor : tensors) {
-    const auto size = static_cast<int64_t>(tensor->bytes.size());
-    header[tensor->name] = {{"dtype", DTypeName(tensor->dtype)},
-                            {"shape", tensor->shape},
-                            {"data_offsets", {offset, offset + size}}};
-    offset += size;
+    const int64_t end = offset + static_cast<int64_t>(tensor->bytes.size());
+    if (text.size() > 1) text += ",";
+    text += Json(tensor->name).dump() + ":" +
+            internal::Concatenate("{\"dtype\":\"", DTypeName(tensor->dtype),
+                                  "\",\"shape\":", ShapeText(tensor->shape, ","),
+                                  ",\"data_offsets\":[", offset, ",", end, "]}");
+    offset = end;
   }
-  std::string text = header.dump();
+  text += "}";
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   return text;
 }

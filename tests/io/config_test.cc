@@ -12,6 +12,7 @@
 
 #include "aah/error.h"
 #include "aah/io/file.h"
+#include "tests/io/error_of.h"
 #include "tests/io/temporary_folder.h"
 
 namespace aah {
@@ -20,7 +21,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
-using testing::ThrowsMessage;
 
 ConfigReader Read(std::string_view text, const std::vector<std::string>& overrides = {}) {
   return ConfigReader::FromText(text, "r.yaml", overrides);
@@ -64,32 +64,29 @@ TEST(Config, SaysWhereWhatWasExpectedAndWhatCame) {
       "training:\n  steps: ten\n  rate: 2\n  flag: yes\n  list: 3\n  text: \"12\"\n  none:\n"
       "  section: {a: 1}\n");
   ConfigReader training = config.Section("training");
-  EXPECT_THAT(
-      [&] { training.Get<int64_t>("steps", 1, kAtLeastOne); },
-      ThrowsMessage<Error>("r.yaml:2: training.steps: expected an integer of at least 1, got "
-                           "'ten'"));
-  EXPECT_THAT([&] { training.Get<double>("rate", 1, {.min = 0, .max = 1}); },
-              ThrowsMessage<Error>("r.yaml:3: training.rate: expected a number in 0..1, got '2'"));
-  EXPECT_THAT([&] { training.Get<bool>("flag", true); },
-              ThrowsMessage<Error>("r.yaml:4: training.flag: expected true or false, got 'yes'"));
-  EXPECT_THAT(
-      [&] { training.Get<std::vector<int32_t>>("list", {}); },
-      ThrowsMessage<Error>("r.yaml:5: training.list: expected a list such as [1, 2], got '3'"));
-  EXPECT_THAT(
-      [&] { training.Get<int32_t>("text", 1); },
-      ThrowsMessage<Error>("r.yaml:6: training.text: expected an integer, got the text '12'"));
-  EXPECT_THAT([&] { training.Get<std::string>("none", ""); },
-              ThrowsMessage<Error>("r.yaml:7: training.none: expected a text, got nothing"));
-  EXPECT_THAT([&] { training.Get<double>("section", 1); },
-              ThrowsMessage<Error>("r.yaml:8: training.section: expected a number, got a section"));
-  EXPECT_THAT([&] { training.Get<double>("steps.deeper", 1); },
-              ThrowsMessage<Error>("r.yaml:2: training.steps: expected a section, got 'ten'"));
-  EXPECT_THAT([&] { config.Section("training.rate"); },
-              ThrowsMessage<Error>(HasSubstr("training.rate: expected a section")));
-  EXPECT_THAT([&] { training.Require<int64_t>("seeds"); },
-              ThrowsMessage<Error>("r.yaml: training.seeds: this key is required, add it"));
-  EXPECT_THAT([&] { training.Check(false, "rate", "is too high for ", 3, " heads"); },
-              ThrowsMessage<Error>("r.yaml:3: training.rate: is too high for 3 heads"));
+  EXPECT_EQ(ErrorOf([&] { training.Get<int64_t>("steps", 1, kAtLeastOne); }),
+            "r.yaml:2: training.steps: expected an integer of at least 1, got "
+            "'ten'");
+  EXPECT_EQ(ErrorOf([&] { training.Get<double>("rate", 1, {.min = 0, .max = 1}); }),
+            "r.yaml:3: training.rate: expected a number in 0..1, got '2'");
+  EXPECT_EQ(ErrorOf([&] { training.Get<bool>("flag", true); }),
+            "r.yaml:4: training.flag: expected true or false, got 'yes'");
+  EXPECT_EQ(ErrorOf([&] { training.Get<std::vector<int32_t>>("list", {}); }),
+            "r.yaml:5: training.list: expected a list such as [1, 2], got '3'");
+  EXPECT_EQ(ErrorOf([&] { training.Get<int32_t>("text", 1); }),
+            "r.yaml:6: training.text: expected an integer, got the text '12'");
+  EXPECT_EQ(ErrorOf([&] { training.Get<std::string>("none", ""); }),
+            "r.yaml:7: training.none: expected a text, got nothing");
+  EXPECT_EQ(ErrorOf([&] { training.Get<double>("section", 1); }),
+            "r.yaml:8: training.section: expected a number, got a section");
+  EXPECT_EQ(ErrorOf([&] { training.Get<double>("steps.deeper", 1); }),
+            "r.yaml:2: training.steps: expected a section, got 'ten'");
+  EXPECT_THAT(ErrorOf([&] { config.Section("training.rate"); }),
+              HasSubstr("training.rate: expected a section"));
+  EXPECT_EQ(ErrorOf([&] { training.Require<int64_t>("seeds"); }),
+            "r.yaml: training.seeds: this key is required, add it");
+  EXPECT_EQ(ErrorOf([&] { training.Check(false, "rate", "is too high for ", 3, " heads"); }),
+            "r.yaml:3: training.rate: is too high for 3 heads");
 }
 
 TEST(Config, NumbersAreStrict) {
@@ -104,8 +101,8 @@ TEST(Config, NumbersAreStrict) {
   EXPECT_THROW(Read("x: -1").Get<uint64_t>("x", 1), Error);
   EXPECT_EQ(Read("x: +4").Get<int32_t>("x", 1), 4);
   EXPECT_EQ(Read("x: -4").Get<int32_t>("x", 1), -4);
-  EXPECT_THAT([] { Read("x: [4, 0]").Get<std::vector<int32_t>>("x", {}, kAtLeastOne); },
-              ThrowsMessage<Error>("r.yaml:1: x[1]: expected an integer of at least 1, got '0'"));
+  EXPECT_EQ(ErrorOf([] { Read("x: [4, 0]").Get<std::vector<int32_t>>("x", {}, kAtLeastOne); }),
+            "r.yaml:1: x[1]: expected an integer of at least 1, got '0'");
 }
 
 TEST(Config, RefusesUnknownKeysWithTheNearestName) {
@@ -113,24 +110,24 @@ TEST(Config, RefusesUnknownKeysWithTheNearestName) {
   ConfigReader training = config.Section("training");
   training.Get<int64_t>("steps", 1);
   training.Get<double>("learning_rate", 1);
-  EXPECT_THAT([&] { config.Finish(); },
-              ThrowsMessage<Error>("r.yaml:3: unknown key 'training.lerning_rate' (did you mean "
-                                   "'learning_rate'?)"));
+  EXPECT_EQ(ErrorOf([&] { config.Finish(); }),
+            "r.yaml:3: unknown key 'training.lerning_rate' (did you mean "
+            "'learning_rate'?)");
   ConfigReader other = Read("trainin: {steps: 1}\n");
   other.Section("training").Get<int64_t>("steps", 1);
-  EXPECT_THAT([&] { other.Finish(); },
-              ThrowsMessage<Error>("r.yaml:1: unknown key 'trainin' (did you mean 'training'?)"));
-  EXPECT_THAT([] { Read("a: 1").Finish(); },
-              ThrowsMessage<Error>("r.yaml:1: unknown key 'a', there are no keys here"));
+  EXPECT_EQ(ErrorOf([&] { other.Finish(); }),
+            "r.yaml:1: unknown key 'trainin' (did you mean 'training'?)");
+  EXPECT_EQ(ErrorOf([] { Read("a: 1").Finish(); }),
+            "r.yaml:1: unknown key 'a', there are no keys here");
 }
 
 TEST(Config, RefusesAKeyThatWasAskedForButHasNoEffect) {
   ConfigReader config = Read("kind: full\nwindow: 3\n");
   config.Get<std::string>("kind", "");
   EXPECT_TRUE(config.Has("window"));
-  EXPECT_THAT([&] { config.Finish(); },
-              ThrowsMessage<Error>("r.yaml:2: key 'window' has no effect together with the other "
-                                   "settings, remove it"));
+  EXPECT_EQ(ErrorOf([&] { config.Finish(); }),
+            "r.yaml:2: key 'window' has no effect together with the other "
+            "settings, remove it");
 }
 
 TEST(Config, ChoosesAmongNames) {
@@ -139,8 +136,8 @@ TEST(Config, ChoosesAmongNames) {
       {{"learned", Position::kLearned}, {"rope", Position::kRope}}};
   EXPECT_EQ(Read("p: rope").GetEnum("p", Position::kLearned, kNames), Position::kRope);
   EXPECT_EQ(Read("").GetEnum("p", Position::kLearned, kNames), Position::kLearned);
-  EXPECT_THAT([&] { Read("p: roep").GetEnum("p", Position::kLearned, kNames); },
-              ThrowsMessage<Error>("r.yaml:1: p: unknown name 'roep' (did you mean 'rope'?)"));
+  EXPECT_EQ(ErrorOf([&] { Read("p: roep").GetEnum("p", Position::kLearned, kNames); }),
+            "r.yaml:1: p: unknown name 'roep' (did you mean 'rope'?)");
 }
 
 TEST(Config, OverridesGoThroughTheSameChecks) {
@@ -152,51 +149,46 @@ TEST(Config, OverridesGoThroughTheSameChecks) {
   EXPECT_EQ(config.Get<std::string>("new.deep.key", ""), "text with spaces");
   EXPECT_THAT(config.Get<std::vector<std::vector<int32_t>>>("windows", {}),
               ElementsAre(ElementsAre(9)));
-  EXPECT_THAT([] { Read("", {"steps=ten"}).Get<int64_t>("steps", 1); },
-              ThrowsMessage<Error>("override 'steps=ten': steps: expected an integer, got 'ten'"));
-  EXPECT_THAT([] { Read("", {"stepps=1"}).Finish(); },
-              ThrowsMessage<Error>(HasSubstr("override 'stepps=1': unknown key 'stepps'")));
-  EXPECT_THAT([] { Read("", {"steps"}); },
-              ThrowsMessage<Error>("override 'steps': expected the form key.sub=value"));
-  EXPECT_THAT([] { Read("", {"a..b=1"}); },
-              ThrowsMessage<Error>("override 'a..b=1': expected the form key.sub=value"));
-  EXPECT_THAT([] { Read("a: 1", {"a.b=1"}); },
-              ThrowsMessage<Error>("override 'a.b=1': 'b' stands beneath '1' (r.yaml:1); to "
-                                   "replace that by a section, write it as key={b: ...}"));
-  EXPECT_THAT([] { Read("a: [1]", {"a.1=1"}); },
-              ThrowsMessage<Error>("override 'a.1=1': '1' must be the number of an item, below 1"));
+  EXPECT_EQ(ErrorOf([] { Read("", {"steps=ten"}).Get<int64_t>("steps", 1); }),
+            "override 'steps=ten': steps: expected an integer, got 'ten'");
+  EXPECT_THAT(ErrorOf([] { Read("", {"stepps=1"}).Finish(); }),
+              HasSubstr("override 'stepps=1': unknown key 'stepps'"));
+  EXPECT_EQ(ErrorOf([] { Read("", {"steps"}); }),
+            "override 'steps': expected the form key.sub=value");
+  EXPECT_EQ(ErrorOf([] { Read("", {"a..b=1"}); }),
+            "override 'a..b=1': expected the form key.sub=value");
+  EXPECT_EQ(ErrorOf([] { Read("a: 1", {"a.b=1"}); }),
+            "override 'a.b=1': 'b' stands beneath '1' (r.yaml:1); to "
+            "replace that by a section, write it as key={b: ...}");
+  EXPECT_EQ(ErrorOf([] { Read("a: [1]", {"a.1=1"}); }),
+            "override 'a.1=1': '1' must be the number of an item, below 1");
   EXPECT_THROW(Read("", {"a=[1"}), Error);
 }
 
 TEST(Config, RefusesWhatYamlAllowsButNoConfigNeeds) {
-  EXPECT_THAT([] { Read("a: 1\nb: 2\na: 3\n"); },
-              ThrowsMessage<Error>("r.yaml:3: key 'a' is given twice in one section, remove one"));
-  EXPECT_THAT([] { Read("a: &x 1\nb: *x\n"); },
-              ThrowsMessage<Error>("r.yaml:1: anchors are not supported, write the value out"));
-  EXPECT_THAT([] { Read("a: !!int 1\n"); }, ThrowsMessage<Error>(HasSubstr("is not supported")));
-  EXPECT_THAT([] { Read("a: 1\n---\nb: 1\n"); },
-              ThrowsMessage<Error>(HasSubstr("expected one YAML document")));
-  EXPECT_THAT([] { Read("a.b: 1\n"); }, ThrowsMessage<Error>(HasSubstr("without dots")));
-  EXPECT_THAT([] { Read("[a]: 1\n"); }, ThrowsMessage<Error>(HasSubstr("a word as key")));
-  EXPECT_THAT(
-      [] { Read("- 1\n"); },
-      ThrowsMessage<Error>("r.yaml:1: expected lines of the form `key: value`, got a list"));
-  EXPECT_THAT([] { Read("a: [1, 2\nb: 3\n"); },
-              ThrowsMessage<Error>(HasSubstr("not valid YAML: ")));
-  EXPECT_THAT([] { Read(std::string("a: \0", 4)); },
-              ThrowsMessage<Error>(HasSubstr("got a binary file")));
+  EXPECT_EQ(ErrorOf([] { Read("a: 1\nb: 2\na: 3\n"); }),
+            "r.yaml:3: key 'a' is given twice in one section, remove one");
+  EXPECT_EQ(ErrorOf([] { Read("a: &x 1\nb: *x\n"); }),
+            "r.yaml:1: anchors are not supported, write the value out");
+  EXPECT_THAT(ErrorOf([] { Read("a: !!int 1\n"); }), HasSubstr("is not supported"));
+  EXPECT_THAT(ErrorOf([] { Read("a: 1\n---\nb: 1\n"); }), HasSubstr("expected one YAML document"));
+  EXPECT_THAT(ErrorOf([] { Read("a.b: 1\n"); }), HasSubstr("without dots"));
+  EXPECT_THAT(ErrorOf([] { Read("[a]: 1\n"); }), HasSubstr("a word as key"));
+  EXPECT_EQ(ErrorOf([] { Read("- 1\n"); }),
+            "r.yaml:1: expected lines of the form `key: value`, got a list");
+  EXPECT_THAT(ErrorOf([] { Read("a: [1, 2\nb: 3\n"); }), HasSubstr("not valid YAML: "));
+  EXPECT_THAT(ErrorOf([] { Read(std::string("a: \0", 4)); }), HasSubstr("got a binary file"));
 }
 
 TEST(Config, RefusesBombs) {
-  EXPECT_THAT(
-      [] { Read("a: " + std::string(100, '[') + std::string(100, ']')); },
-      ThrowsMessage<Error>("r.yaml:1: nested deeper than 32 levels, which no config needs"));
+  EXPECT_EQ(ErrorOf([] { Read("a: " + std::string(100, '[') + std::string(100, ']')); }),
+            "r.yaml:1: nested deeper than 32 levels, which no config needs");
   EXPECT_THROW(Read("a: " + std::string(1'000'000, '[')), Error);
   std::string wide = "a: [";
   for (int i = 0; i < 200'001; ++i) wide += "1,";
-  EXPECT_THAT([&] { Read(wide + "1]"); }, ThrowsMessage<Error>(HasSubstr("more than 200000")));
-  EXPECT_THAT([] { Read(std::string((4 << 20) + 1, 'a')); },
-              ThrowsMessage<Error>(HasSubstr("which no config needs")));
+  EXPECT_THAT(ErrorOf([&] { Read(wide + "1]"); }), HasSubstr("more than 200000"));
+  EXPECT_THAT(ErrorOf([] { Read(std::string((4 << 20) + 1, 'a')); }),
+              HasSubstr("which no config needs"));
 }
 
 TEST(Config, ReadsAListOfSections) {
@@ -213,12 +205,11 @@ TEST(Config, ReadsAListOfSections) {
   EXPECT_THAT(config.Flatten(),
               ElementsAre(Pair("arms[0].name", "full"), Pair("arms[0].window", "0"),
                           Pair("arms[1].name", "narrow"), Pair("arms[1].window", "64")));
-  EXPECT_THAT([] { Read("arms: [1]").List("arms"); },
-              ThrowsMessage<Error>("r.yaml:1: arms[0]: expected a section, got '1'"));
+  EXPECT_EQ(ErrorOf([] { Read("arms: [1]").List("arms"); }),
+            "r.yaml:1: arms[0]: expected a section, got '1'");
   ConfigReader unknown = Read("arms: [{x: 1}]");
   unknown.List("arms");
-  EXPECT_THAT([&] { unknown.Finish(); },
-              ThrowsMessage<Error>(HasSubstr("unknown key 'arms[0].x'")));
+  EXPECT_THAT(ErrorOf([&] { unknown.Finish(); }), HasSubstr("unknown key 'arms[0].x'"));
 }
 
 TEST(Config, WritesEveryValueAsResolvedAndReadsItBack) {
@@ -263,8 +254,7 @@ TEST(Config, MergesSectionsKeyByKeyAndReplacesTheRest) {
   suite.Finish();
   EXPECT_EQ(merged.Get<int32_t>("model.layers", 0), 2);
   EXPECT_EQ(merged.Get<int32_t>("model.heads", 0), 4);
-  EXPECT_THAT([&] { merged.Finish(); },
-              ThrowsMessage<Error>(HasSubstr("r.yaml:6: unknown key 'windows'")));
+  EXPECT_THAT(ErrorOf([&] { merged.Finish(); }), HasSubstr("r.yaml:6: unknown key 'windows'"));
   EXPECT_THAT(merged.Get<std::vector<int32_t>>("windows", {}), ElementsAre(3));
   merged.Finish();
   ConfigReader changed =
@@ -276,10 +266,10 @@ TEST(Config, MergesSectionsKeyByKeyAndReplacesTheRest) {
 TEST(Config, ReadsAFile) {
   const TemporaryFolder folder;
   WriteFileAtomically(folder / "c.yaml", "steps: x\n");
-  EXPECT_THAT([&] { ConfigReader::FromFile(folder / "c.yaml").Get<int64_t>("steps", 1); },
-              ThrowsMessage<Error>(HasSubstr("c.yaml:1: steps: expected an integer, got 'x'")));
-  EXPECT_THAT([&] { ConfigReader::FromFile(folder / "d.yaml"); },
-              ThrowsMessage<Error>(HasSubstr("no such file")));
+  EXPECT_THAT(ErrorOf([&] { ConfigReader::FromFile(folder / "c.yaml").Get<int64_t>("steps", 1); }),
+              HasSubstr("c.yaml:1: steps: expected an integer, got 'x'"));
+  EXPECT_THAT(ErrorOf([&] { ConfigReader::FromFile(folder / "d.yaml"); }),
+              HasSubstr("no such file"));
 }
 
 TEST(Config, KindOfTellsAWordFromASection) {

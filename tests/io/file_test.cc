@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "aah/error.h"
+#include "tests/io/error_of.h"
 #include "tests/io/temporary_folder.h"
 
 namespace aah {
@@ -23,18 +24,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::ThrowsMessage;
-
-template <typename Function>
-ErrorKind KindThrownBy(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.kind();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return ErrorKind::kBadInput;
-}
 
 // While it lives, no file of this process can grow over `bytes`: to the code that writes, a disk
 // that is full.
@@ -76,19 +65,19 @@ TEST(ReadFile, RefusesAFileOverTheLimitBeforeReadingIt) {
   const TemporaryFolder folder;
   WriteFileAtomically(folder / "x", "12345");
   EXPECT_EQ(ReadFile(folder / "x", 5), "12345");
-  EXPECT_THAT([&] { ReadFile(folder / "x", 4); },
-              ThrowsMessage<Error>(HasSubstr("5 bytes, expected at most 4")));
+  EXPECT_THAT(ErrorOf([&] { ReadFile(folder / "x", 4); }),
+              HasSubstr("5 bytes, expected at most 4"));
 }
 
 TEST(ReadFile, NamesThePathAndTheReason) {
   const TemporaryFolder folder;
   const std::string missing = (folder / "missing").string();
-  EXPECT_THAT([&] { ReadFile(missing); },
-              ThrowsMessage<Error>("cannot read " + missing + ": no such file or folder"));
-  EXPECT_THAT([&] { ReadFile(folder.path()); },
-              ThrowsMessage<Error>(HasSubstr("expected a file, got a folder")));
-  EXPECT_THAT([&] { MappedFile("/dev/null"); },
-              ThrowsMessage<Error>(HasSubstr("expected a regular file, got a device or pipe")));
+  EXPECT_EQ(ErrorOf([&] { ReadFile(missing); }),
+            "cannot read " + missing + ": no such file or folder");
+  EXPECT_THAT(ErrorOf([&] { ReadFile(folder.path()); }),
+              HasSubstr("expected a file, got a folder"));
+  EXPECT_THAT(ErrorOf([&] { MappedFile("/dev/null"); }),
+              HasSubstr("expected a regular file, got a device or pipe"));
   EXPECT_EQ(KindThrownBy([&] { ReadFile(missing); }), ErrorKind::kBadInput);
 }
 
@@ -146,9 +135,8 @@ TEST(AtomicFileWriter, OnAFullDiskKeepsTheOldFileAndBlamesTheMachine) {
     const FileSizeLimit limit(1000);
     WriteFileAtomically(folder / "x", std::string(5000, 'n'));
   };
-  EXPECT_THAT(write,
-              ThrowsMessage<Error>(AllOf(HasSubstr("cannot write " + (folder / "x").string()),
-                                         HasSubstr("what was there before is unchanged"))));
+  EXPECT_THAT(ErrorOf(write), AllOf(HasSubstr("cannot write " + (folder / "x").string()),
+                                    HasSubstr("what was there before is unchanged")));
   EXPECT_EQ(KindThrownBy(write), ErrorKind::kMachine);
   EXPECT_EQ(ReadFile(folder / "x"), "old");
   EXPECT_EQ(folder.entry_count(), 1);
@@ -157,10 +145,10 @@ TEST(AtomicFileWriter, OnAFullDiskKeepsTheOldFileAndBlamesTheMachine) {
 TEST(AtomicFileWriter, RefusesAMissingFolderAndAFolderAsTarget) {
   const TemporaryFolder folder;
   const auto write = [&] { WriteFileAtomically(folder / "no/x", "text"); };
-  EXPECT_THAT(write, ThrowsMessage<Error>(HasSubstr("cannot write in the folder")));
+  EXPECT_THAT(ErrorOf(write), HasSubstr("cannot write in the folder"));
   EXPECT_EQ(KindThrownBy(write), ErrorKind::kBadInput);
-  EXPECT_THAT([&] { WriteFileAtomically(folder.path(), "text"); },
-              ThrowsMessage<Error>(HasSubstr("a folder of that name exists")));
+  EXPECT_THAT(ErrorOf([&] { WriteFileAtomically(folder.path(), "text"); }),
+              HasSubstr("a folder of that name exists"));
 }
 
 TEST(AtomicFolderWriter, AppearsWholeOrNotAtAll) {
@@ -177,8 +165,8 @@ TEST(AtomicFolderWriter, AppearsWholeOrNotAtAll) {
     writer.Commit();
   }
   EXPECT_EQ(ReadFile(folder / "runs/step-1/a"), "1");
-  EXPECT_THAT([&] { AtomicFolderWriter(folder / "runs/step-1"); },
-              ThrowsMessage<Error>(HasSubstr("it exists, choose another")));
+  EXPECT_THAT(ErrorOf([&] { AtomicFolderWriter(folder / "runs/step-1"); }),
+              HasSubstr("it exists, choose another"));
 }
 
 TEST(CreateFolder, MakesAllOfThePathAndRefusesAFileOnIt) {
@@ -200,8 +188,8 @@ TEST(CreateFolder, RefusesAnUnwritableFolder) {
   const TemporaryFolder folder;
   CreateFolder(folder / "locked");
   chmod((folder / "locked").c_str(), 0500);
-  EXPECT_THAT([&] { CreateFolder(folder / "locked"); },
-              ThrowsMessage<Error>(HasSubstr("choose a place you can write to")));
+  EXPECT_THAT(ErrorOf([&] { CreateFolder(folder / "locked"); }),
+              HasSubstr("choose a place you can write to"));
 }
 
 TEST(AppendLog, AddsLinesAcrossOpenings) {
@@ -228,7 +216,7 @@ TEST(AppendLog, TakesBackALineThatDoesNotFitOnTheDisk) {
   {
     const FileSizeLimit limit(10);
     const auto append = [&] { log.Append(std::string(100, 'x')); };
-    EXPECT_THAT(append, ThrowsMessage<Error>(HasSubstr("its earlier lines are unchanged")));
+    EXPECT_THAT(ErrorOf(append), HasSubstr("its earlier lines are unchanged"));
     EXPECT_EQ(KindThrownBy(append), ErrorKind::kMachine);
   }
   log.Append("two");
