@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "aah/attention.h"
+#include "attention/checks.h"
 
 namespace aah {
 namespace {
@@ -94,6 +95,11 @@ void ReferenceAttentionForward(ConstView4<double> query, ConstView4<double> key,
                                const AttentionOptions& options, View4<double> out,
                                View3<double> log_sum_exp, std::span<double> entropy,
                                std::span<double> norm, std::span<double> usage) {
+  const AttentionShape shape =
+      CheckAttention(Named("query", query), Named("key", key), Named("value", value), visibility,
+                     options, HeadDims::kAny);
+  CheckLikeQuery(shape, Named("out", out));
+  CheckLikeLogSumExp(shape, Named("log_sum_exp", log_sum_exp));
   const auto [batches, heads, queries, head_dim] = query.shape;
   const int64_t keys = key.shape[2];
   const int64_t group = heads / key.shape[1];
@@ -135,6 +141,13 @@ void ReferenceAttentionBackward(ConstView4<double> query, ConstView4<double> key
                                 const Visibility& visibility, const AttentionOptions& options,
                                 View4<double> grad_query, View4<double> grad_key,
                                 View4<double> grad_value) {
+  const AttentionShape shape =
+      CheckAttention(Named("query", query), Named("key", key), Named("value", value), visibility,
+                     options, HeadDims::kAny);
+  CheckLikeQuery(shape, Named("grad_out", grad_out));
+  CheckLikeQuery(shape, Named("grad_query", grad_query));
+  CheckLikeKey(shape, Named("grad_key", grad_key));
+  CheckLikeKey(shape, Named("grad_value", grad_value));
   const auto [batches, heads, queries, head_dim] = query.shape;
   const auto [key_batches, kv_heads, keys, key_dim] = key.shape;
   const int64_t group = heads / kv_heads;
