@@ -1,0 +1,91 @@
+#ifndef AAH_MODEL_TRAIN_CONFIG_H_
+#define AAH_MODEL_TRAIN_CONFIG_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "aah/io/config.h"
+#include "aah/model/config.h"
+
+namespace aah {
+
+// Everything that defines a training run; what a recipe (YAML) holds. Field names are the recipe's
+// keys, defaults stand beside them. In a recipe `attention: full` is short for
+// `attention: {variant: full}`, and a `window` or `windows` alone names its variant. A step is one
+// optimiser step; a stretch is `model.context` consecutive tokens with the token that follows each.
+
+struct TrainingConfig {
+  int64_t steps = 1000;
+  int64_t batch_size = 8;        // stretches per step
+  int64_t micro_batch_size = 0;  // stretches per forward pass, divides batch_size; 0: batch_size
+};
+
+// AdamW (Loshchilov and Hutter, 2019) with linear warm-up, then a cosine to min_learning_rate.
+struct OptimizerConfig {
+  double learning_rate = 1e-3;
+  double min_learning_rate = 1e-4;
+  int64_t warmup_steps = 100;
+  double weight_decay = 0.1;
+  bool decay_everything = false;  // false: matrices and embeddings only, no norms and no biases
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double clip_norm = 1.0;  // bound of the global gradient norm; 0: none
+};
+
+struct ValidationConfig {
+  int64_t every = 100;     // steps; 0: only at the end
+  int64_t stretches = 16;  // the same ones every time, spread over the split; 0: all of it
+};
+
+struct CheckpointConfig {
+  int64_t every = 500;  // steps; 0: only at the end and when stopped
+  int64_t keep = 2;     // newest ones that stay; at least 1
+};
+
+struct RunConfig {
+  std::string out;   // the run folder
+  std::string data;  // token file, or the folder that `aah data prepare` wrote
+  uint64_t seed = 0;
+  int64_t threads = 0;    // 0: as many as torch finds
+  std::string init_from;  // run folder or checkpoint whose model weights to begin with; empty: none
+  ModelConfig model = {.vocabulary = 0};  // vocabulary 0: the data's
+  AttentionConfig attention;
+  TrainingConfig training;
+  OptimizerConfig optimizer;
+  ValidationConfig validation;
+  CheckpointConfig checkpoint;
+};
+
+// Reads a recipe and `key.sub=value` overrides. Throws aah::Error, one line with key and place, for
+// unknown keys (with the nearest known one), wrong types, values out of range, and settings that
+// contradict each other.
+RunConfig ReadRunConfig(const std::string& path, std::span<const std::string> overrides);
+
+// As above from text; `name` stands for the file in messages.
+RunConfig ParseRunConfig(const std::string& yaml, const std::string& name,
+                         std::span<const std::string> overrides);
+
+// As above from a section that holds a recipe and nothing else.
+RunConfig ReadRunConfig(ConfigReader config);
+
+// Throws aah::Error where settings contradict each other (head counts that do not divide, windows
+// below 1, ...). The readers above call it; call it for configs put together in code.
+void CheckRunConfig(const RunConfig& config);
+
+// The whole config as a recipe that reads back equal, every key written.
+std::string RunConfigYaml(const RunConfig& config);
+
+// One key whose value differs, as RunConfigYaml writes values.
+struct ConfigDifference {
+  std::string key;  // "optimizer.learning_rate"
+  std::string was;
+  std::string is;
+};
+std::vector<ConfigDifference> CompareRunConfigs(const RunConfig& was, const RunConfig& is);
+
+}  // namespace aah
+
+#endif  // AAH_MODEL_TRAIN_CONFIG_H_

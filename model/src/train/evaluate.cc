@@ -1,0 +1,84 @@
+#include "aah/model/evaluate.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "aah/error.h"
+#include "aah/model/allocation_measures.h"
+#include "aah/model/checkpoint.h"
+#include "aah/model/train_config.h"
+#include "aah/model/trainer.h"
+#include "aah/nearest_name.h"
+#include "train/stretch_losses.h"
+
+namespace aah {
+namespace {
+
+Split ReadSplit(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
+    if (name == SplitName(split)) return split;
+    names.emplace_back(SplitName(split));
+  }
+  ThrowError(ErrorKind::kBadInput, "split: expected train, validation or test, got '", name, "'",
+             NearestNameHint(name, names));
+}
+
+std::vector<PositionLoss> Bucket(const std::vector<double>& by_position, int64_t buckets) {
+  const auto positions = static_cast<int64_t>(by_position.size());
+  std::vector<PositionLoss> losses;
+  for (int64_t bucket = 0; bucket < buckets; ++bucket) {
+    const int64_t begin = bucket * positions / buckets;
+    const int64_t end = (bucket + 1) * positions / buckets;
+    const double sum = std::accumulate(by_position.begin() + begin, by_position.begin() + end, 0.0);
+    losses.push_back({.begin = begin, .end = end, .loss = sum / static_cast<double>(end - begin)});
+  }
+  return losses;
+}
+
+}  // namespace
+
+EvaluationResult EvaluateRun(const EvaluateOptions& options) {
+  InitialiseDeterminism();
+  AAH_CHECK(options.batch_size >= 1, "batch_size: expected at least 1, got ", options.batch_size);
+  AAH_CHECK(options.buckets >= 1, "buckets: expected at least 1, got ", options.buckets);
+  AAH_CHECK(options.stretches >= 0, "stretches: expected at least 0, got ", options.stretches);
+  const Split split = ReadSplit(options.split);
+  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+
+  const std::string checkpoint = FindCheckpoint(options.run);
+  const CheckpointState state = ReadCheckpointState(checkpoint);
+  const RunConfig config = ParseRunConfig(state.config, checkpoint + "/state.json", {});
+  const TokenFile data = TokenFile::Open(options.data.empty() ? config.data : options.data);
+  AAH_CHECK(data.info().tokenizer_hash == state.tokenizer_hash, data.path(),
+            ": expected data made with the tokenizer that the model was trained with (hash ",
+            state.tokenizer_hash.substr(0, 12), "), got ", data.info().tokenizer_name, " (hash ",
+            data.info().tokenizer_hash.substr(0, 12), "); prepare the text with that tokenizer");
+
+  Gpt model(config.model, MakeAttentionVariant(config.attention, config.model), config.seed);
+  LoadModelWeights(checkpoint, model);
+  LoadAttentionState(checkpoint, model);
+  const int64_t context = config.model.context;
+  const EvaluationStretches stretches(data, split, context, options.stretches);
+  const StretchLosses losses = MeasureLosses(model, stretches, options.batch_size);
+
+  const auto windows = model->attention().windows();
+  const int32_t sinks = model->attention().sinks();
+  return {.checkpoint = checkpoint,
+          .step = state.step,
+          .attention = config.attention.variant,
+          .split = options.split,
+          .tokens = stretches.count() * context,
+          .loss = losses.mean,
+          .perplexity = std::exp(losses.mean),
+          .bits_per_byte = BitsPerByte(losses.mean, stretches.bytes_per_token()),
+          .allocated_context_ratio = AllocatedContextRatio(windows, sinks, context),
+          .visible_pair_ratio = VisiblePairRatio(windows, sinks, context),
+          .by_position = Bucket(losses.by_position, std::min(options.buckets, context))};
+}
+
+}  // namespace aah

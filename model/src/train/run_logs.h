@@ -1,0 +1,46 @@
+#ifndef AAH_MODEL_SRC_TRAIN_RUN_LOGS_H_
+#define AAH_MODEL_SRC_TRAIN_RUN_LOGS_H_
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "aah/io/file.h"
+#include "aah/model/checkpoint.h"
+#include "aah/model/run_folder.h"
+
+namespace aah {
+
+// The logs of a run folder, open for appending: metrics.jsonl, windows.jsonl and TensorBoard
+// events.
+class RunLogs {
+ public:
+  // Cuts the logs back to `sizes` (all 0: a new run) and goes on behind. Throws
+  // aah::Error(kBadInput) where metrics or windows are shorter than that.
+  RunLogs(const std::string& run_folder, const LogSizes& sizes);
+
+  void Append(const StepRecord& record);
+  void Append(const ValidationRecord& record);
+  void Append(const SummaryRecord& record);
+
+  // Appends the windows, [layers][heads], that differ from those written last.
+  void AppendWindows(int64_t step, const std::vector<std::vector<int32_t>>& windows);
+
+  // Flushes to the disk and says how far the logs reach.
+  LogSizes Sync();
+
+ private:
+  void AppendScalar(int64_t step, const char* tag, double value);
+  void AppendEvent(const std::string& bytes);
+
+  AppendLog metrics_;
+  AppendLog windows_;
+  std::string events_path_;
+  std::ofstream events_;
+  std::vector<std::vector<int32_t>> last_windows_;
+};
+
+}  // namespace aah
+
+#endif  // AAH_MODEL_SRC_TRAIN_RUN_LOGS_H_

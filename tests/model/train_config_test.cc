@@ -1,0 +1,151 @@
+#include "aah/model/train_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/model/train_support.h"
+
+namespace aah {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kLeast = "out: runs/x\ndata: data/x\n";
+
+RunConfig Parse(const std::string& more, const std::vector<std::string>& overrides = {}) {
+  return ParseRunConfig(kLeast + more, "recipe.yaml", overrides);
+}
+
+std::string Refusal(const std::string& more, const std::vector<std::string>& overrides = {}) {
+  const auto [message, kind] = ErrorOf([&] { Parse(more, overrides); });
+  EXPECT_EQ(kind, ErrorKind::kBadInput);
+  return message;
+}
+
+TEST(TrainConfigTest, ReadsWhatIsGivenAndLeavesTheDefaults) {
+  const RunConfig config = Parse(
+      "seed: 5\nmodel: {layers: 3, heads: 8, width: 128, positions: rope}\n"
+      "optimizer:\n  learning_rate: 2e-3\n");
+  EXPECT_EQ(config.out, "runs/x");
+  EXPECT_EQ(config.seed, 5u);
+  EXPECT_EQ(config.model.layers, 3);
+  EXPECT_EQ(config.model.heads, 8);
+  EXPECT_EQ(config.model.width, 128);
+  EXPECT_EQ(config.model.positions, Positions::kRope);
+  EXPECT_EQ(config.model.initialisation, Initialisation::kGpt2);
+  EXPECT_EQ(config.model.vocabulary, 0);
+  EXPECT_DOUBLE_EQ(config.optimizer.learning_rate, 2e-3);
+  EXPECT_DOUBLE_EQ(config.optimizer.weight_decay, 0.1);
+  EXPECT_EQ(config.training.steps, 1000);
+  EXPECT_EQ(config.attention.variant, "full");
+}
+
+TEST(TrainConfigTest, OverridesWin) {
+  const RunConfig config = Parse("training: {steps: 300}\n",
+                                 {"training.steps=200", "attention.window=64", "out=runs/y"});
+  EXPECT_EQ(config.training.steps, 200);
+  EXPECT_EQ(config.out, "runs/y");
+  EXPECT_EQ(config.attention.variant, "window");
+  EXPECT_EQ(config.attention.window, 64);
+}
+
+TEST(TrainConfigTest, AttentionIsAWordOrASection) {
+  EXPECT_EQ(Parse("attention: sdpa\n").attention.variant, "sdpa");
+  EXPECT_EQ(Parse("attention: {variant: sdpa}\n").attention.variant, "sdpa");
+  const AttentionConfig windows =
+      Parse("attention: {windows: [[8, 16, 32, 64]], sinks: 2}\n").attention;
+  EXPECT_EQ(windows.variant, "windows");
+  EXPECT_THAT(windows.windows, ElementsAre(ElementsAre(8, 16, 32, 64)));
+  EXPECT_EQ(windows.sinks, 2);
+}
+
+TEST(TrainConfigTest, WrittenConfigReadsBackEqual) {
+  std::vector<RunConfig> configs = {
+      Parse(""), Parse("attention: sdpa\n"), Parse("attention: {window: 16, sinks: 1}\n"),
+      Parse("attention: {windows: [[1, 2, 3, 4], [5, 6, 7, 8]]}\n"),
+      Parse("model: {positions: rope, tied_head: false, dropout: 0.1, norm_epsilon: 1.0e-6}\n"
+            "seed: 18446744073709551615\ninit_from: 'a: b'\n")};
+  for (const RunConfig& config : configs) {
+    const std::string yaml = RunConfigYaml(config);
+    const RunConfig again = ParseRunConfig(yaml, "again.yaml", {});
+    EXPECT_THAT(CompareRunConfigs(config, again), IsEmpty()) << yaml;
+    EXPECT_EQ(RunConfigYaml(again), yaml);
+    EXPECT_EQ(again.seed, config.seed);
+    EXPECT_EQ(again.init_from, config.init_from);
+    EXPECT_EQ(again.attention.windows, config.attention.windows);
+    EXPECT_EQ(again.model.norm_epsilon, config.model.norm_epsilon);
+  }
+}
+
+TEST(TrainConfigTest, DifferencesNameKeyAndBothValues) {
+  const auto differences =
+      CompareRunConfigs(Parse("training: {steps: 5}\noptimizer: {warmup_steps: 0}\n"),
+                        Parse("training: {steps: 6}\noptimizer: {warmup_steps: 0}\n"
+                              "attention: {window: 8}\n"));
+  ASSERT_EQ(differences.size(), 3u);
+  EXPECT_EQ(differences[0].key, "training.steps");
+  EXPECT_EQ(differences[0].was, "5");
+  EXPECT_EQ(differences[0].is, "6");
+  EXPECT_EQ(differences[1].key, "attention.variant");
+  EXPECT_EQ(differences[2].key, "attention.window");
+  EXPECT_EQ(differences[2].was, "(absent)");
+  EXPECT_EQ(differences[2].is, "8");
+}
+
+TEST(TrainConfigTest, RefusesUnknownKeysWithTheNearest) {
+  EXPECT_THAT(Refusal("trainig: {steps: 5}\n"), AllOf(HasSubstr("trainig"), HasSubstr("training")));
+  EXPECT_THAT(Refusal("model: {head: 5}\n"), AllOf(HasSubstr("recipe.yaml:3"), HasSubstr("heads")));
+  EXPECT_THAT(Refusal("", {"optimizer.learning_rat=1"}), HasSubstr("learning_rate"));
+  EXPECT_THAT(Refusal("attention: windo\n"), HasSubstr("window"));
+}
+
+TEST(TrainConfigTest, RefusesWrongTypesAndRanges) {
+  EXPECT_THAT(Refusal("training: {steps: many}\n"),
+              AllOf(HasSubstr("training.steps"), HasSubstr("many")));
+  EXPECT_THAT(Refusal("training: {steps: 0}\n"), HasSubstr("training.steps"));
+  EXPECT_THAT(Refusal("training: {steps: 1.5}\n"), HasSubstr("1.5"));
+  EXPECT_THAT(Refusal("model: {dropout: 1}\n"), HasSubstr("model.dropout"));
+  EXPECT_THAT(Refusal("model: {positions: learnt}\n"), HasSubstr("learned"));
+  EXPECT_THAT(Refusal("model: 5\n"), HasSubstr("model"));
+  EXPECT_THAT(Refusal("checkpoint: {keep: 0}\n"), HasSubstr("checkpoint.keep"));
+  EXPECT_THAT(Refusal("optimizer: {beta1: 1.0}\n"), HasSubstr("optimizer.beta1"));
+}
+
+TEST(TrainConfigTest, RefusesSettingsThatContradictEachOther) {
+  EXPECT_THAT(Refusal("model: {heads: 3, width: 64}\n"), AllOf(HasSubstr("3"), HasSubstr("64")));
+  EXPECT_THAT(Refusal("model: {heads: 4, width: 48}\n"), HasSubstr("multiple of 8"));
+  EXPECT_THAT(Refusal("model: {heads: 4, width: 64, kv_heads: 3}\n"), HasSubstr("kv_heads"));
+  EXPECT_THAT(Refusal("attention: {window: 0}\n"), HasSubstr("at least 1"));
+  EXPECT_THAT(Refusal("attention: {window: -4}\n"), HasSubstr("-4"));
+  EXPECT_THAT(Refusal("attention: {windows: [[1, 0, 1, 1]]}\n"), HasSubstr("windows"));
+  EXPECT_THAT(Refusal("attention: {windows: [[1, 2, 3]]}\n"), HasSubstr("windows"));
+  EXPECT_THAT(Refusal("attention: {variant: full, window: 8}\n"), HasSubstr("window"));
+  EXPECT_THAT(Refusal("training: {batch_size: 4, micro_batch_size: 3}\n"),
+              HasSubstr("micro_batch_size"));
+  EXPECT_THAT(Refusal("optimizer: {learning_rate: 1e-4, min_learning_rate: 1e-3}\n"),
+              HasSubstr("min_learning_rate"));
+  EXPECT_THAT(Refusal("training: {steps: 10}\n"), HasSubstr("warmup_steps"));
+}
+
+TEST(TrainConfigTest, RefusesWhatNoMachineHolds) {
+  EXPECT_THAT(Refusal("model: {layers: 4096, width: 1048576, heads: 4096}\n"),
+              AllOf(HasSubstr("GiB"), HasSubstr("model.width")));
+  EXPECT_THAT(Refusal("model: {width: 100000000}\n"), HasSubstr("model.width"));
+  EXPECT_THAT(Refusal("model: {context: 1048576, positions: rope}\n"
+                      "training: {batch_size: 10000000}\n"),
+              HasSubstr("training.batch_size"));
+}
+
+TEST(TrainConfigTest, RefusesARunWithoutFolderOrData) {
+  EXPECT_THAT(ErrorOf([] { ParseRunConfig("data: x\n", "r", {}); }).first, HasSubstr("out"));
+  EXPECT_THAT(ErrorOf([] { ParseRunConfig("out: x\n", "r", {}); }).first, HasSubstr("data"));
+}
+
+}  // namespace
+}  // namespace aah

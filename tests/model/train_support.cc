@@ -1,0 +1,105 @@
+#include "tests/model/train_support.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <sstream>
+
+#include "aah/random.h"
+#include "aah/text/token_file.h"
+#include "aah/text/tokenizer.h"
+
+namespace aah {
+namespace {
+
+std::vector<int32_t> MadeUpText(uint64_t seed, int64_t words) {
+  const std::vector<std::string> vocabulary = {"and ", "the ", "light ", "was ", "good ", "so "};
+  Random random(seed);
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < words; ++i) {
+    for (const char letter : vocabulary[random.Below(vocabulary.size())]) ids.push_back(letter);
+  }
+  return ids;
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  static std::atomic<int> counter{0};
+  path_ = std::filesystem::temp_directory_path() /
+          ("aah_test_" + std::to_string(getpid()) + "_" + std::to_string(counter++));
+  std::filesystem::create_directories(path_);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void WriteTokens(const std::string& path, uint64_t test_seed) {
+  const auto tokenizer = MakeByteTokenizer();
+  TokenFileWriter writer({.path = path,
+                          .vocabulary_size = tokenizer->vocabulary_size(),
+                          .end_of_document = {},
+                          .tokenizer_name = tokenizer->name(),
+                          .tokenizer_hash = tokenizer->hash()});
+  const auto add = [&](Split split, uint64_t seed, int64_t words) {
+    const std::vector<int32_t> ids = MadeUpText(seed, words);
+    writer.AddDocument(split, ids, static_cast<int64_t>(ids.size()));
+  };
+  add(Split::kTrain, 1, 2000);
+  add(Split::kValidation, 2, 200);
+  add(Split::kTest, test_seed, 200);
+  writer.Finish();
+}
+
+RunConfig TinyRun(const std::string& out, const std::string& data) {
+  RunConfig config;
+  config.out = out;
+  config.data = data;
+  config.seed = 7;
+  config.threads = 1;
+  config.model.layers = 2;
+  config.model.heads = 2;
+  config.model.width = 16;
+  config.model.context = 32;
+  config.training = {.steps = 12, .batch_size = 4, .micro_batch_size = 2};
+  config.optimizer.learning_rate = 1e-2;
+  config.optimizer.min_learning_rate = 1e-3;
+  config.optimizer.warmup_steps = 3;
+  config.validation = {.every = 4, .stretches = 4};
+  config.checkpoint = {.every = 5, .keep = 2};
+  return config;
+}
+
+Recorder Train(const RunConfig& config) {
+  const std::atomic<bool> stop{false};
+  Recorder recorder;
+  const TrainOutcome outcome = TrainRun(config, recorder, stop);
+  EXPECT_EQ(outcome.end, RunEnd::kFinished);
+  EXPECT_EQ(outcome.step, config.training.steps);
+  return recorder;
+}
+
+std::pair<std::string, ErrorKind> ErrorOf(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return {error.what(), error.kind()};
+  }
+  ADD_FAILURE() << "expected an aah::Error, got none";
+  return {};
+}
+
+std::string FileText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace aah
