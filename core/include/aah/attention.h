@@ -50,8 +50,9 @@ struct HeadStatistics {
 //
 // A row that sees no key (all padding) is zero, its log_sum_exp minus infinity; statistics average
 // over all rows, such rows counting zero. The result is the same to the bit for any number of
-// workers. Time follows the visible pairs; scratch is O(keys * head_dim) per worker, nothing is of
-// size queries * keys. A single query takes the decode path, which splits over keys.
+// workers. Time follows the visible pairs; scratch is O(keys * head_dim) per key/value head in
+// flight, and as many are in flight as 32 MiB hold (at least one); nothing is of size queries *
+// keys. A single query takes the decode path, which splits over keys.
 //
 // Storage is float, Bfloat16 or Float16 (query, key, value and out alike); arithmetic is fp32.
 // Throws aah::Error where shapes disagree, queries exceed keys, a window is below 1, key_begin or

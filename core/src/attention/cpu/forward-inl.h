@@ -1,0 +1,272 @@
+// Online softmax over the tiles of one block of queries. Compiled once per instruction set.
+//
+// A strip is kStripRows queries: what one register block of the products holds. Per key range and
+// strip: scores of the visible columns (S = Q K^T), their exponentials in place, O += P V. A strip
+// computes only the columns that one of its rows sees, so edge tiles cost what they show.
+
+#if defined(AAH_SRC_ATTENTION_CPU_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef AAH_SRC_ATTENTION_CPU_FORWARD_INL_H_
+#undef AAH_SRC_ATTENTION_CPU_FORWARD_INL_H_
+#else
+#define AAH_SRC_ATTENTION_CPU_FORWARD_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "attention/cpu/forward.h"
+#include "attention/cpu/math-inl.h"
+#include "attention/cpu/matrix_tile-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aah {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Keys per tile: a tile's panels and values stay in the second-level cache over all strips.
+constexpr int64_t kKeyBlock = 256;
+// A score row: a tile that starts within a panel, a whole vector past its end, and an odd number of
+// cache lines, so that the rows of a strip do not compete for the same cache sets.
+constexpr int64_t kScoreStride = kKeyBlock + 3 * 16;
+constexpr float kLn2 = 0.69314718f;
+// How far, in powers of 2, scores may rise above the reference before sums are rescaled to a new
+// one. Far below overflow, far above what rows need after their first tile.
+constexpr float kRescaleAbove = 16;
+
+// The running softmax of each query of a block, in units of ln 2 relative to `reference`.
+struct RunningRows {
+  float reference[cpu::kQueryBlock];  // minus infinity until the row has seen a key
+  float sum[cpu::kQueryBlock];        // sum of 2^(score - reference)
+  float weighted[cpu::kQueryBlock];   // sum of 2^(score - reference) * (score - reference)
+  float last[cpu::kQueryBlock];       // 2^(score - reference) of the row's last key of a tile
+};
+
+// The columns a strip computes in one tile, and what each of its rows sees of them. Columns count
+// from `origin`, a whole number of vectors into a panel.
+struct StripColumns {
+  int64_t origin = 0;
+  Span all;  // from the first to the last visible
+  Span row[kStripRows];
+};
+
+HWY_INLINE StripColumns ColumnsOf(const HeadVisibility& head, int64_t first_position, int64_t rows,
+                                  const KeyRange& range) {
+  StripColumns columns;
+  columns.all = {range.end, range.begin};
+  for (int64_t row = 0; row < rows; ++row) {
+    Span& visible = columns.row[row];
+    visible = range.full ? range.span() : VisibleKeys(head, first_position + row, range.span());
+    if (visible.empty()) continue;
+    columns.all.begin = std::min(columns.all.begin, visible.begin);
+    columns.all.end = std::max(columns.all.end, visible.end);
+  }
+  if (columns.all.empty()) return columns;
+  columns.origin = columns.all.begin / kLanes * kLanes;
+  columns.all.begin -= columns.origin;
+  columns.all.end -= columns.origin;
+  for (int64_t row = 0; row < rows; ++row) {
+    columns.row[row].begin -= columns.origin;
+    columns.row[row].end -= columns.origin;
+  }
+  return columns;
+}
+
+// scores[row][column] = query[row] . key[origin + column] for whole vectors of columns.
+HWY_INLINE void Scores(const float* query, int64_t rows, int64_t head_dim,
+                       const cpu::PackedKeys& keys, const StripColumns& columns, float* scores) {
+  const LeftOperand left = {query, head_dim, 1};
+  const int64_t within = columns.origin % kPanelWidth;
+  const float* panel =
+      keys.panels + keys.panel_range.SlotOf(columns.origin / kPanelWidth) * kPanelWidth * head_dim;
+  int64_t done = 0;
+  if (within != 0) {  // the right half of a panel
+    MultiplyPanel<false, 1>(FloatTag(), left, panel + within, kPanelWidth, {scores, kScoreStride},
+                            rows, head_dim);
+    panel += kPanelWidth * head_dim;
+    done = kLanes;
+  }
+  const int64_t rest = (columns.all.end - done + kLanes - 1) / kLanes * kLanes;
+  for (int64_t column = 0; column < rest; column += kPanelWidth) {
+    const Product product = {scores + done + column, kScoreStride};
+    if (rest - column >= kPanelWidth) {
+      MultiplyPanel<false, 2>(FloatTag(), left, panel, kPanelWidth, product, rows, head_dim);
+    } else {
+      MultiplyPanel<false, 1>(FloatTag(), left, panel, kPanelWidth, product, rows, head_dim);
+    }
+    panel += kPanelWidth * head_dim;
+  }
+}
+
+HWY_INLINE void CapScores(float cap, Span visible, float* scores) {
+  const FloatTag d;
+  const auto factor = hn::Set(d, cap);
+  for (int64_t column = visible.begin; column < visible.end; column += kLanes) {
+    hn::StoreU(hn::Mul(Tanh(d, hn::LoadU(d, scores + column)), factor), d, scores + column);
+  }
+}
+
+HWY_INLINE float Maximum(const float* scores, Span visible) {
+  const FloatTag d;
+  const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
+  auto first = least;
+  auto second = least;
+  int64_t column = visible.begin;
+  for (; column + 2 * kLanes <= visible.end; column += 2 * kLanes) {
+    first = hn::Max(first, hn::LoadU(d, scores + column));
+    second = hn::Max(second, hn::LoadU(d, scores + column + kLanes));
+  }
+  for (; column < visible.end; column += kLanes) {
+    const auto inside = hn::FirstN(d, static_cast<size_t>(visible.end - column));
+    second = hn::Max(second, hn::IfThenElse(inside, hn::LoadU(d, scores + column), least));
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(first, second)));
+}
+
+// Moves a row's sums to a higher reference.
+template <bool kStatistics>
+HWY_INLINE void Rescale(float maximum, int64_t head_dim, RunningRows& rows, int64_t row,
+                        float* out) {
+  const float before = rows.reference[row];
+  rows.reference[row] = maximum;
+  if (before == -std::numeric_limits<float>::infinity()) return;  // nothing summed yet
+  const FloatTag d;
+  const float factor = hn::GetLane(Exp2(d, hn::Set(d, before - maximum)));
+  if constexpr (kStatistics) {
+    const float shift = std::max(before - maximum, -126.0f);
+    rows.weighted[row] = factor * (rows.weighted[row] + rows.sum[row] * shift);
+  }
+  rows.sum[row] *= factor;
+  for (int64_t i = 0; i < head_dim; ++i) out[i] *= factor;
+}
+
+// scores <- 2^(scores - reference) within `visible`, 0 elsewhere within `all`; adds up the row.
+template <bool kStatistics>
+HWY_INLINE void Exponentiate(Span visible, Span all, float* scores, RunningRows& rows,
+                             int64_t row) {
+  const FloatTag d;
+  const auto reference = hn::Set(d, rows.reference[row]);
+  auto sum = hn::Zero(d);
+  auto weighted = hn::Zero(d);
+  for (int64_t column = all.begin; column < visible.begin; ++column) scores[column] = 0;
+  int64_t column = visible.begin;
+  for (; column + kLanes <= visible.end; column += kLanes) {
+    const auto x = hn::Sub(hn::LoadU(d, scores + column), reference);
+    const auto p = Exp2(d, x);
+    hn::StoreU(p, d, scores + column);
+    sum = hn::Add(sum, p);
+    if constexpr (kStatistics) weighted = hn::MulAdd(p, x, weighted);
+  }
+  if (column < visible.end) {
+    const auto inside = hn::FirstN(d, static_cast<size_t>(visible.end - column));
+    const auto x = hn::Sub(hn::LoadU(d, scores + column), reference);
+    const auto p = hn::IfThenElseZero(inside, Exp2(d, x));
+    hn::StoreU(p, d, scores + column);
+    sum = hn::Add(sum, p);
+    if constexpr (kStatistics) {
+      weighted = hn::Add(weighted, hn::IfThenElseZero(inside, hn::Mul(p, x)));
+    }
+    column += kLanes;
+  }
+  for (; column < all.end; ++column) scores[column] = 0;
+  rows.sum[row] += hn::GetLane(hn::SumOfLanes(d, sum));
+  if constexpr (kStatistics) {
+    rows.weighted[row] += hn::GetLane(hn::SumOfLanes(d, weighted));
+    rows.last[row] = scores[visible.end - 1];
+  }
+}
+
+// One strip against one key range.
+template <bool kStatistics>
+HWY_INLINE void ForwardStrip(const cpu::ForwardBlock& block, int64_t first_row, int64_t row_count,
+                             const KeyRange& range, RunningRows& rows) {
+  const int64_t head_dim = block.head_dim;
+  const HeadVisibility& head = block.visibility;
+  const StripColumns columns =
+      ColumnsOf(head, head.PositionOf(block.query_begin + first_row), row_count, range);
+  if (columns.all.empty()) return;
+  float* scores = block.workspace;
+  float* out = block.out + first_row * head_dim;
+  Scores(block.query + first_row * head_dim, row_count, head_dim, block.keys, columns, scores);
+  for (int64_t row = 0; row < row_count; ++row) {
+    const Span visible = columns.row[row];
+    if (visible.empty()) continue;
+    float* row_scores = scores + row * kScoreStride;
+    if (block.score_cap != 0) CapScores(block.score_cap, visible, row_scores);
+    const float maximum = Maximum(row_scores, visible);
+    // Written so that a NaN, which compares false, leaves the reference alone and reaches the sums.
+    if (maximum > rows.reference[first_row + row] + kRescaleAbove ||
+        rows.reference[first_row + row] == -std::numeric_limits<float>::infinity()) {
+      Rescale<kStatistics>(maximum, head_dim, rows, first_row + row, out + row * head_dim);
+    }
+  }
+  for (int64_t row = 0; row < row_count; ++row) {
+    float* row_scores = scores + row * kScoreStride;
+    if (columns.row[row].empty()) {
+      std::fill(row_scores + columns.all.begin, row_scores + columns.all.end, 0.0f);
+    } else {
+      Exponentiate<kStatistics>(columns.row[row], columns.all, row_scores, rows, first_row + row);
+    }
+  }
+  const int64_t first_key = columns.origin + columns.all.begin;
+  const float* values =
+      block.keys.values + block.keys.value_range.SlotOf(first_key) * block.keys.value_stride;
+  Multiply<true>({scores + columns.all.begin, kScoreStride, 1},
+                 RightOperand::RowMajor(values, block.keys.value_stride), {out, head_dim},
+                 row_count, head_dim, columns.all.size());
+}
+
+// Divides by the sums, writes log-sum-exp, gathers the statistics.
+template <bool kStatistics>
+void FinishBlock(const cpu::ForwardBlock& block, const RunningRows& rows) {
+  const int64_t head_dim = block.head_dim;
+  const int64_t row_count = block.query_end - block.query_begin;
+  for (int64_t row = 0; row < row_count; ++row) {
+    float* out = block.out + row * head_dim;
+    if (rows.reference[row] == -std::numeric_limits<float>::infinity() && rows.sum[row] == 0) {
+      block.log_sum_exp[row] = -std::numeric_limits<float>::infinity();
+      continue;
+    }
+    const float inverse = 1 / rows.sum[row];
+    for (int64_t i = 0; i < head_dim; ++i) out[i] *= inverse;
+    block.log_sum_exp[row] = kLn2 * (rows.reference[row] + std::log2(rows.sum[row]));
+    if constexpr (kStatistics) {
+      double square = 0;
+      for (int64_t i = 0; i < head_dim; ++i) square += double{out[i]} * double{out[i]};
+      block.statistics->norm += std::sqrt(square);
+      block.statistics->entropy +=
+          double{kLn2} * (std::log2(rows.sum[row]) - rows.weighted[row] * inverse);
+      const int64_t position = block.visibility.PositionOf(block.query_begin + row);
+      if (position == block.visibility.key_end - 1) {
+        block.statistics->usage += rows.last[row] * inverse;
+      }
+    }
+  }
+}
+
+template <bool kStatistics>
+void ForwardBlockImpl(const cpu::ForwardBlock& block) {
+  const int64_t row_count = block.query_end - block.query_begin;
+  RunningRows rows;
+  std::fill_n(rows.reference, row_count, -std::numeric_limits<float>::infinity());
+  std::fill_n(rows.sum, row_count, 0.0f);
+  std::fill_n(rows.weighted, row_count, 0.0f);
+  std::fill_n(block.out, row_count * block.head_dim, 0.0f);
+  std::vector<KeyRange> ranges;
+  KeyRangesOf(block.visibility, block.query_begin, block.query_end, kKeyBlock, ranges);
+  for (const KeyRange& range : ranges) {
+    for (int64_t row = 0; row < row_count; row += kStripRows) {
+      ForwardStrip<kStatistics>(block, row, std::min(kStripRows, row_count - row), range, rows);
+    }
+  }
+  FinishBlock<kStatistics>(block, rows);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace aah
+HWY_AFTER_NAMESPACE();
+
+#endif  // AAH_SRC_ATTENTION_CPU_FORWARD_INL_H_
