@@ -133,7 +133,7 @@ class ShrinkingWindows final : public WindowPolicy {
     windows_.assign(static_cast<size_t>(inputs.query.size(1)), window_);
     return windows_;
   }
-  bool WantsStatistics(int64_t layer) const override { return layer == 1; }
+  bool WantsStatistics(const AttentionInputs& inputs) const override { return inputs.layer == 1; }
   void Observe(const AttentionInputs& inputs, const LayerStatistics& statistics) override {
     EXPECT_EQ(inputs.layer, 1);
     norm = statistics.norm;

@@ -17,7 +17,7 @@ class WindowedAttention final : public AttentionVariant {
     const std::span<const int32_t> windows = policy_->Decide(inputs);
     AttentionOperatorOptions options;
     options.sinks = sinks_;
-    options.statistics = policy_->WantsStatistics(inputs.layer);
+    options.statistics = policy_->WantsStatistics(inputs);
     // A copy: autograd keeps the windows of this step until its backward pass.
     const at::Tensor windows_tensor =
         at::empty({static_cast<int64_t>(windows.size())}, at::TensorOptions().dtype(at::kInt));

@@ -52,7 +52,8 @@ struct AttentionConfig {
 };
 
 // Throws aah::Error, one line, for the first value out of range or the first pair of values that do
-// not fit: heads that do not divide the width, a head_dim that the kernels do not take, ...
+// not fit: heads that do not divide the width, an odd head_dim with rotary positions, ... A float
+// model also needs a head_dim that the kernels take (aah/attention.h), a double one does not.
 void CheckModelConfig(const ModelConfig& config);
 
 // Trainable parameters; with C = width, F = mlp_width, D = head_dim, G = kv_heads, per layer

@@ -40,16 +40,17 @@ class WindowPolicy {
  public:
   virtual ~WindowPolicy() = default;
 
-  // Before the first micro-batch of an optimiser step; windows are constant within a step unless
-  // the policy decides on what it sees in the step's first forward pass.
+  // Before the first micro-batch of an optimiser step, counted from 0. Windows stay the same within
+  // a step: a policy that decides from query, key and value does so in a layer's first forward pass
+  // of the step.
   virtual void BeginStep(int64_t /*step*/) {}
 
   // The windows of `inputs.layer` for the attention that comes next, [heads], each >= 1; valid
   // until the next call. Tensors may be read, never kept. Changes no state in evaluation.
   virtual std::span<const int32_t> Decide(const AttentionInputs& inputs) = 0;
 
-  // Whether Observe wants the by-products of the attention that comes next in this layer.
-  virtual bool WantsStatistics(int64_t /*layer*/) const { return false; }
+  // Whether Observe wants the by-products of the attention that comes next.
+  virtual bool WantsStatistics(const AttentionInputs& /*inputs*/) const { return false; }
   virtual void Observe(const AttentionInputs& /*inputs*/, const LayerStatistics& /*statistics*/) {}
 
   // [layers][heads]: the windows in force, for logs and measures.
