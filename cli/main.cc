@@ -1,0 +1,65 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "aah/error.h"
+#include "cli/command.h"
+
+namespace aah {
+namespace {
+
+constexpr int kMachineFailed = static_cast<int>(ErrorKind::kMachine);
+constexpr int kBadInput = static_cast<int>(ErrorKind::kBadInput);
+
+// One line, whatever the message holds: torch appends a backtrace to its own.
+int Fail(int exit_code, std::string_view message) {
+  const size_t line_end = std::min(message.find('\n'), message.size());
+  std::fprintf(stderr, "aah: %.*s\n", static_cast<int>(line_end), message.data());
+  return exit_code;
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app(
+      "Trains Transformers whose attention heads have windows of their own, beside full attention.",
+      "aah");
+  app.set_version_flag("--version", "aah " AAH_VERSION);
+  app.require_subcommand(1);
+  app.footer("Example: aah data prepare kjv && aah suite recipes/demo.yaml");
+  Command chosen;
+  AddDataCommand(app, chosen);
+  AddTrainCommand(app, chosen);
+  AddEvalCommand(app, chosen);
+  AddSuiteCommand(app, chosen);
+  AddReportCommand(app, chosen);
+  AddInfoCommand(app, chosen);
+  AddBenchCommand(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return Fail(kBadInput, std::string(error.what()) +
+                               " (aah --help lists the commands, aah "
+                               "COMMAND --help their options)");
+  }
+  return chosen();
+}
+
+}  // namespace
+}  // namespace aah
+
+int main(int argc, char** argv) {
+  try {
+    return aah::Run(argc, argv);
+  } catch (const aah::Error& error) {
+    return aah::Fail(static_cast<int>(error.kind()), error.what());
+  } catch (const std::bad_alloc&) {
+    return aah::Fail(aah::kMachineFailed,
+                     "out of memory: a smaller micro_batch_size, context or model needs less");
+  } catch (const std::exception& error) {
+    return aah::Fail(aah::kMachineFailed, error.what());
+  }
+}

@@ -1,0 +1,69 @@
+#ifndef AAH_LAB_BENCH_H_
+#define AAH_LAB_BENCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "aah/lab/table.h"
+
+namespace aah {
+
+// Which side of its bar a ratio must be on.
+enum class BarKind { kAtLeast, kAtMost };
+
+// One ratio, both sides measured in one process: medians over repeats in which the two sides take
+// turns, after a warm-up.
+struct BenchResult {
+  std::string name;  // NUMERATOR_over_DENOMINATOR_what
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+  int64_t tokens = 0;
+  std::string dtype = "float32";
+  std::string instruction_set;
+  int threads = 0;
+  double visible_pair_ratio = 1;  // of our side; where both are ours, of the numerator
+  int repeats = 0;
+  // Seconds, or bytes for a ratio of memory: `unit` says which.
+  std::string unit = "seconds";
+  double numerator = 0;
+  double denominator = 0;
+  double ratio = 0;  // numerator / denominator
+  // Of the side that visible_pair_ratio describes, counting the visible pairs alone: 4 head_dim
+  // operations a pair forward, 10 backward. NaN for memory.
+  double gflops = std::numeric_limits<double>::quiet_NaN();
+  BarKind bar_kind = BarKind::kAtLeast;
+  double bar = 0;
+
+  bool holds() const { return bar_kind == BarKind::kAtLeast ? ratio >= bar : ratio <= bar; }
+};
+
+// One line of JSON. A ratio of memory has numerator_bytes and denominator_bytes, and null for
+// seconds and gflops.
+std::string ToJsonLine(const BenchResult& result);
+
+// A table for people, a row a result.
+Table MakeBenchTable();
+void AddResult(Table& table, const BenchResult& result);
+
+// Called with each result as soon as it is there.
+using BenchSink = std::function<void(const BenchResult& result)>;
+
+struct BenchOptions {
+  int threads = 2;
+};
+
+// The attention kernels against torch's, and their own promises: that time follows visible pairs,
+// that threads help, that scratch stays small. batch 1, 8 heads of 64, mostly 4,096 tokens; about
+// 40 seconds. Both sides run through autograd operators on the same tensors and threads.
+void BenchAttention(const BenchOptions& options, const BenchSink& sink);
+
+// Whole training steps (forward, backward, clipping, AdamW) of a small model: 4,096 tokens, 2
+// layers, 8 heads, width 512, bytes. About 40 seconds.
+void BenchTrain(const BenchOptions& options, const BenchSink& sink);
+
+}  // namespace aah
+
+#endif  // AAH_LAB_BENCH_H_

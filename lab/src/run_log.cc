@@ -1,0 +1,144 @@
+#include "aah/lab/run_log.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aah/error.h"
+#include "aah/lab/machine.h"
+#include "aah/lab/table.h"
+#include "aah/model/run_folder.h"
+#include "aah/model/train_config.h"
+
+namespace aah {
+namespace {
+
+constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
+
+// One value of each step, as a list.
+std::vector<double> Collect(const std::vector<StepRecord>& steps, double StepRecord::* value) {
+  std::vector<double> values;
+  values.reserve(steps.size());
+  for (const StepRecord& step : steps) values.push_back(step.*value);
+  return values;
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return kNotMeasured;
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double Sum(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum;
+}
+
+double Mean(const std::vector<double>& values) {
+  return values.empty() ? kNotMeasured : Sum(values) / static_cast<double>(values.size());
+}
+
+RunFigures FromSummary(const SummaryRecord& summary) {
+  RunFigures figures;
+  figures.step = summary.step;
+  figures.validation_loss = summary.validation_loss;
+  figures.bits_per_byte = summary.bits_per_byte;
+  figures.allocated_context_ratio = summary.allocated_context_ratio;
+  figures.visible_pair_ratio = summary.visible_pair_ratio;
+  figures.tokens_per_second = summary.tokens_per_second;
+  figures.attention_share = summary.attention_share;
+  figures.peak_memory_bytes = static_cast<double>(summary.peak_memory_bytes);
+  figures.parameters = static_cast<double>(summary.parameters);
+  figures.seconds = summary.seconds;
+  return figures;
+}
+
+RunFigures FromSteps(const RunMetrics& metrics) {
+  RunFigures figures;
+  const std::vector<StepRecord>& steps = metrics.steps;
+  figures.step = steps.empty() ? 0 : steps.back().step;
+  const bool validated = !metrics.validations.empty();
+  figures.validation_loss = validated ? metrics.validations.back().loss : kNotMeasured;
+  figures.bits_per_byte = validated ? metrics.validations.back().bits_per_byte : kNotMeasured;
+  figures.allocated_context_ratio = Mean(Collect(steps, &StepRecord::allocated_context_ratio));
+  figures.visible_pair_ratio = Mean(Collect(steps, &StepRecord::visible_pair_ratio));
+  figures.tokens_per_second = Median(Collect(steps, &StepRecord::tokens_per_second));
+  figures.attention_share = Median(Collect(steps, &StepRecord::attention_share));
+  figures.peak_memory_bytes = kNotMeasured;
+  figures.parameters = kNotMeasured;
+  figures.seconds = Sum(Collect(steps, &StepRecord::seconds));
+  return figures;
+}
+
+}  // namespace
+
+RunLog ReadRunLog(const std::string& folder) {
+  AAH_CHECK(
+      IsRunFolder(folder), "'", folder,
+      "' is no run folder: expected a folder that `aah train` has written, with a config.yaml");
+  std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  RunLog log;
+  log.name = path.filename().string();
+  log.folder = folder;
+  log.config = ReadRunConfig(ConfigPath(folder), {});
+  log.metrics = ReadMetrics(folder);
+  log.windows = ReadWindows(folder);
+  log.machine = ReadMachineFacts(folder);
+  return log;
+}
+
+std::vector<std::vector<int>> FinalWindows(const RunLog& log) {
+  const auto context = static_cast<int>(log.config.model.context);
+  const auto layers = static_cast<size_t>(log.config.model.layers);
+  const auto heads = static_cast<size_t>(log.config.model.heads);
+  std::vector<std::vector<int>> windows(layers, std::vector<int>(heads, context));
+  for (const WindowRecord& record : log.windows) {
+    const auto layer = static_cast<size_t>(record.layer);
+    const auto head = static_cast<size_t>(record.head);
+    AAH_CHECK(record.layer >= 0 && layer < layers && record.head >= 0 && head < heads,
+              WindowsPath(log.folder), ": layer ", record.layer, ", head ", record.head,
+              " where the model has ", layers, " layers of ", heads, " heads");
+    windows[layer][head] = std::min(record.window, context);
+  }
+  return windows;
+}
+
+std::vector<RunFigures> Compare(const std::vector<RunLog>& logs) {
+  std::vector<RunFigures> rows;
+  for (const RunLog& log : logs) {
+    const RunMetrics& metrics = log.metrics;
+    RunFigures figures = metrics.summary ? FromSummary(*metrics.summary) : FromSteps(metrics);
+    figures.name = log.name;
+    figures.steps = log.config.training.steps;
+    rows.push_back(std::move(figures));
+    rows.back().speed = rows.back().tokens_per_second / rows.front().tokens_per_second;
+  }
+  return rows;
+}
+
+Table ComparisonTable(const std::vector<RunFigures>& figures) {
+  const std::string first = figures.empty() ? "first" : figures.front().name;
+  Table table({"run", "validation\nloss", "bits per\nbyte", "allocated\ncontext", "visible\npairs",
+               "tokens/s\n", "speed over\n" + first, "attention\nshare", "peak memory\nMiB"});
+  for (const RunFigures& row : figures) {
+    std::string name = row.name;
+    if (row.step < row.steps) {
+      name += " (step " + std::to_string(row.step) + " of " + std::to_string(row.steps) + ")";
+    }
+    table.AddRow({name, FormatFixed(row.validation_loss, 4), FormatFixed(row.bits_per_byte, 4),
+                  FormatFixed(row.allocated_context_ratio, 3),
+                  FormatFixed(row.visible_pair_ratio, 3), FormatThousands(row.tokens_per_second),
+                  FormatFixed(row.speed, 2), FormatFixed(100 * row.attention_share, 1) + "%",
+                  FormatThousands(row.peak_memory_bytes / 0x1p20)});
+  }
+  return table;
+}
+
+}  // namespace aah

@@ -1,0 +1,224 @@
+// The program as people run it: arguments in; exit code, output and files out.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "aah/model/run_folder.h"
+#include "tests/cli/run_support.h"
+
+namespace aah {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int exit_code = 0;
+  std::string output;
+  std::string errors;
+};
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class CommandLineTest : public ::testing::Test {
+ protected:
+  // Starts the program in the scratch folder; its output goes to files there.
+  pid_t Start(const std::vector<std::string>& arguments) {
+    std::vector<std::string> words = {"aah"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+      const int output = open((folder_ / "output").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+      const int errors = open((folder_ / "errors").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+      dup2(output, STDOUT_FILENO);
+      dup2(errors, STDERR_FILENO);
+      if (chdir(folder_.path().c_str()) == 0) execv(AAH_PROGRAM, pointers.data());
+      _exit(127);
+    }
+    return child;
+  }
+
+  Outcome Wait(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+            ReadText(folder_ / "output"), ReadText(folder_ / "errors")};
+  }
+
+  Outcome Run(const std::vector<std::string>& arguments) { return Wait(Start(arguments)); }
+
+  // A text of its own, and a recipe and a suite that train on it in a second.
+  void PrepareSmallData() {
+    std::string text;
+    for (int i = 0; i < 1500; ++i) text += "line " + std::to_string(i * i) + " of a small text\n";
+    AppendText(folder_ / "text.txt", text);
+    const Outcome prepared = Run({"data", "prepare", "text.txt", "-o", "data/text"});
+    ASSERT_EQ(prepared.exit_code, 0) << prepared.errors;
+    const std::string body =
+        "data: data/text\n"
+        "threads: 1\n"
+        "model: {layers: 1, heads: 2, width: 16, context: 64}\n"
+        "training: {steps: 4, batch_size: 2}\n"
+        "optimizer: {warmup_steps: 1}\n"
+        "validation: {every: 2, stretches: 2}\n";
+    AppendText(folder_ / "small.yaml", "out: runs/small\n" + body);
+    std::string base;
+    for (size_t begin = 0; begin < body.size();) {
+      const size_t end = body.find('\n', begin) + 1;
+      base += "  " + body.substr(begin, end - begin);
+      begin = end;
+    }
+    AppendText(folder_ / "suite.yaml",
+               "out: runs/suite\nbase:\n" + base +
+                   "arms:\n  - {name: full}\n"
+                   "  - {name: narrow, attention: {variant: window, window: 8}}\n");
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(CommandLineTest, EveryCommandExplainsItselfWithAnExample) {
+  const std::vector<std::vector<std::string>> commands = {{},
+                                                          {"data"},
+                                                          {"data", "prepare"},
+                                                          {"train"},
+                                                          {"eval"},
+                                                          {"suite"},
+                                                          {"report"},
+                                                          {"info"},
+                                                          {"bench"},
+                                                          {"bench", "attention"},
+                                                          {"bench", "train"}};
+  for (std::vector<std::string> command : commands) {
+    command.emplace_back("--help");
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.output, HasSubstr("Example: aah ")) << command.front();
+  }
+}
+
+TEST_F(CommandLineTest, WrongArgumentsAreOneLineAndExitCode2) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {},
+      {"trian"},
+      {"train"},
+      {"train", "none.yaml"},
+      {"info", "--bogus"},
+      {"eval", "runs/none"},
+      {"report", "runs/none"},
+      {"suite", "none.yaml"},
+      {"bench", "attention", "--isa", "MMX"},
+      {"bench", "train", "--threads", "0"},
+      {"data", "prepare", "none.txt"},
+      {"data", "prepare", "kjv", "--validation", "much"}};
+  for (const std::vector<std::string>& arguments : wrong) {
+    const Outcome outcome = Run(arguments);
+    std::string all;
+    for (const std::string& argument : arguments) all += " " + argument;
+    EXPECT_EQ(outcome.exit_code, 2) << all;
+    EXPECT_EQ(outcome.output, "") << all;
+    EXPECT_THAT(outcome.errors, StartsWith("aah: ")) << all;
+    EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << all;
+  }
+}
+
+TEST_F(CommandLineTest, InfoTellsWhatItRunsOn) {
+  const Outcome outcome = Run({"info", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const nlohmann::json info = nlohmann::json::parse(outcome.output);
+  EXPECT_GE(info["threads"], 1);
+  EXPECT_THAT(info["attention_variants"].dump(), AllOf(HasSubstr("sdpa"), HasSubstr("windows")));
+  EXPECT_THAT(Run({"info"}).output, HasSubstr("instruction set"));
+}
+
+TEST_F(CommandLineTest, PreparedDataIsNotReplacedUnasked) {
+  PrepareSmallData();
+  const Outcome again = Run({"data", "prepare", "text.txt", "-o", "data/text"});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.errors, HasSubstr("there is a data set already"));
+  EXPECT_EQ(Run({"data", "prepare", "text.txt", "-o", "data/text", "--overwrite"}).exit_code, 0);
+}
+
+TEST_F(CommandLineTest, TrainsAndEvaluates) {
+  PrepareSmallData();
+  const Outcome trained = Run({"train", "small.yaml", "attention.variant=sdpa"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  EXPECT_EQ(trained.output, "runs/small/checkpoints/step-4\n");
+  EXPECT_THAT(trained.errors, AllOf(HasSubstr("runs/small: sdpa, "), HasSubstr("step 2/4"),
+                                    HasSubstr("finished in"), Not(HasSubstr("\x1b"))));
+  const Outcome evaluated = Run({"eval", "runs/small", "--split", "test", "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.errors;
+  const nlohmann::json result = nlohmann::json::parse(evaluated.output);
+  EXPECT_EQ(result["step"], 4);
+  EXPECT_EQ(result["split"], "test");
+  EXPECT_NEAR(result["perplexity"].get<double>(), std::exp(result["loss"].get<double>()), 1e-6);
+  EXPECT_EQ(result["by_position"].size(), 8u);
+  EXPECT_THAT(Run({"eval", "runs/small"}).output, HasSubstr("position in the context"));
+}
+
+TEST_F(CommandLineTest, AStoppedRunSavesAndGoesOn) {
+  PrepareSmallData();
+  const std::vector<std::string> arguments = {"train", "small.yaml", "training.steps=300"};
+  const pid_t child = Start(arguments);
+  // Under way once the first validation is logged.
+  const std::string metrics = MetricsPath(folder_ / "runs/small");
+  for (int i = 0; i < 3000 && !std::filesystem::exists(metrics); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(child, SIGTERM);
+  const Outcome stopped = Wait(child);
+  EXPECT_EQ(stopped.exit_code, 128 + SIGTERM);
+  EXPECT_THAT(stopped.errors, AllOf(HasSubstr("stopped after step "),
+                                    HasSubstr("saved in runs/small/checkpoints/step-"),
+                                    HasSubstr("the same command goes on from there")));
+  const std::vector<int64_t> saved = CheckpointSteps(folder_ / "runs/small");
+  ASSERT_EQ(saved.size(), 1u);
+  const Outcome finished = Run(arguments);
+  EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+  EXPECT_THAT(finished.errors, HasSubstr("goes on after step " + std::to_string(saved.front())));
+}
+
+TEST_F(CommandLineTest, ASuiteEndsInATableAndAPage) {
+  PrepareSmallData();
+  const Outcome outcome = Run({"suite", "suite.yaml", "training.steps=3"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("validation"), HasSubstr("narrow"),
+                                    HasSubstr("runs/suite/report.html")));
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("[1/2] full"), HasSubstr("[2/2] narrow")));
+  EXPECT_THAT(ReadText(folder_ / "runs/suite/report.html"), HasSubstr("</html>"));
+  const Outcome again = Run({"suite", "suite.yaml", "training.steps=3"});
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_THAT(again.errors, AllOf(HasSubstr("not run again"), Not(HasSubstr("finished in"))));
+  EXPECT_EQ(again.output, outcome.output);
+
+  const Outcome report = Run({"report", "runs/suite/narrow", "runs/suite/full", "-o", "two.html"});
+  EXPECT_EQ(report.exit_code, 0) << report.errors;
+  EXPECT_THAT(report.output, HasSubstr("narrow"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "two.html"));
+}
+
+}  // namespace
+}  // namespace aah

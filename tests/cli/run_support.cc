@@ -1,0 +1,72 @@
+#include "tests/cli/run_support.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "aah/model/run_folder.h"
+#include "aah/model/train_config.h"
+
+namespace aah {
+
+ScratchFolder::ScratchFolder() {
+  path_ = (std::filesystem::temp_directory_path() / "aah_test_XXXXXX").string();
+  if (mkdtemp(path_.data()) == nullptr) ThrowError(ErrorKind::kMachine, "no folder ", path_);
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+RunConfig SmallConfig(const std::string& out) {
+  RunConfig config;
+  config.out = out;
+  config.data = "data/none";
+  config.model.layers = 2;
+  config.model.heads = 2;
+  config.model.width = 16;
+  config.model.context = 64;
+  config.training.steps = 4;
+  config.training.batch_size = 1;
+  config.optimizer.warmup_steps = 0;
+  return config;
+}
+
+void AppendText(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::app) << text;
+}
+
+void WriteRun(const RunConfig& config, int steps, bool finished) {
+  std::filesystem::create_directories(config.out);
+  AppendText(ConfigPath(config.out), RunConfigYaml(config));
+  for (int step = 1; step <= steps; ++step) {
+    StepRecord record;
+    record.step = step;
+    record.loss = 3.5 - 0.5 * step;
+    record.tokens = 1000 * step;
+    record.seconds = 1;
+    record.tokens_per_second = 1000;
+    record.attention_share = 0.25;
+    record.allocated_context_ratio = 0.5;
+    record.visible_pair_ratio = 0.75;
+    AppendText(MetricsPath(config.out), ToJsonLine(record) + "\n");
+  }
+  AppendText(MetricsPath(config.out), ToJsonLine(ValidationRecord{steps, 1.5, 2.25}) + "\n");
+  if (!finished) return;
+  SummaryRecord summary;
+  summary.step = steps;
+  summary.validation_loss = 1.25;
+  summary.bits_per_byte = 1.8;
+  summary.allocated_context_ratio = 0.5;
+  summary.visible_pair_ratio = 0.75;
+  summary.tokens_per_second = 2000;
+  summary.attention_share = 0.125;
+  summary.peak_memory_bytes = int64_t{300} << 20;
+  summary.parameters = 12345;
+  summary.seconds = 4;
+  AppendText(MetricsPath(config.out), ToJsonLine(summary) + "\n");
+}
+
+}  // namespace aah
