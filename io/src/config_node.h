@@ -42,7 +42,7 @@ struct ConfigDocument {
 
 // Parses one YAML document of any kind. `source` names it in messages; lines are recorded only
 // where `with_lines` holds.
-ConfigNode ParseConfigYaml(std::string_view text, std::shared_ptr<const std::string> source,
+ConfigNode ParseConfigYaml(std::string_view text, const std::shared_ptr<const std::string>& source,
                            bool with_lines);
 
 // Puts one `key.sub=value` over the tree.

@@ -156,7 +156,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
 }  // namespace
 
-ConfigNode ParseConfigYaml(std::string_view text, std::shared_ptr<const std::string> source,
+ConfigNode ParseConfigYaml(std::string_view text, const std::shared_ptr<const std::string>& source,
                            bool with_lines) {
   AAH_CHECK(text.size() <= kMaxBytes, *source, ": ", text.size(),
             " bytes, which no config needs; expected at most ", kMaxBytes);

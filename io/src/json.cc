@@ -180,7 +180,8 @@ template <typename T>
 T JsonMemberOr(const Json& object, std::string_view key, T fallback, std::string_view name) {
   AAH_CHECK(object.is_object(), name, ": expected an object, got ", DescribeJson(object));
   const auto found = object.find(std::string(key));
-  return found == object.end() || found->is_null() ? fallback : As<T>(*found, key, name);
+  if (found == object.end() || found->is_null()) return fallback;
+  return As<T>(*found, key, name);
 }
 
 #define AAH_INSTANTIATE(T)                                                          \
