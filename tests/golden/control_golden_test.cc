@@ -131,6 +131,29 @@ std::string CheckCluster(const json&, const json& c) {
   });
 }
 
+// The first six features; the statistics are the attention tests' own.
+std::string CheckProjectionFeatures(const json&, const json& c) {
+  const std::array<int64_t, 4> shape = {c.at("B"), c.at("H"), c.at("T"), c.at("D")};
+  std::array<std::vector<float>, 3> numbers;
+  std::array<ConstView4<float>, 3> views;
+  for (size_t i = 0; i < 3; ++i) {
+    const std::vector<double> wide = Numbers(c.at(std::array{"q", "k", "v"}[i]));
+    numbers[i].assign(wide.begin(), wide.end());
+    views[i] = ConstView4<float>::Contiguous(numbers[i].data(), shape);
+  }
+  const auto heads = static_cast<int32_t>(shape[1]);
+  ProjectionSums sums(heads, heads);
+  SerialParallel serial;
+  sums.AddBatch(views[0], views[1], views[2], serial);
+  std::vector<double> features;
+  for (const FeatureRow& row : HeadFeatures(sums, {})) {
+    features.insert(features.end(), row.begin(), row.begin() + 6);
+  }
+  return Compare("qkv_features", features, Numbers(c.at("qkv_features")));
+}
+
+TEST(ControlGolden, ProjectionFeatures) { golden::RunKind("attention", CheckProjectionFeatures); }
+
 TEST(ControlGolden, Clusters) { golden::RunKind("cluster", CheckCluster); }
 
 std::string CheckHierarchy(const json&, const json& c) {

@@ -110,7 +110,8 @@ class Controller {
   Hierarchy ClusterHeads(const ProjectionSums& sums, ControlState& state) const;
   Hierarchy KeepGroups(const ProjectionSums& sums, Groups groups, ControlState& state) const;
   Groups FixedGroups() const;
-  void Decide(int64_t step, const ProjectionSums* sums, ControlState& state, ControlReport& report);
+  void Decide(int64_t step, const ProjectionSums* sums, ControlState& state,
+              ControlReport& report) const;
   void Execute(int64_t step, int64_t tokens, ControlState& state) const;
   uint64_t Seed(uint64_t purpose, int64_t step) const;
 

@@ -25,12 +25,12 @@ SimilarityMetric ParseSimilarityMetric(std::string_view name);
 
 struct ClusteringOptions {
   SimilarityMetric metric = SimilarityMetric::kCosine;
-  double threshold = 0.72;                 // an item joins a group at least this similar
-  int32_t min_group_size = 3;              // smaller groups are merged where they can be; 1: never
-  bool split_single_group = false;         // force two groups where only one came out
-  double norm_difference_scale = 16;       // of kCosineNormDifference
-  double churn_bonus = 0;                  // cosine only: what a pair that was together gains
-  std::span<const int32_t> previous = {};  // [items] the group each was in; empty: not known
+  double threshold = 0.72;            // an item joins a group at least this similar
+  int32_t min_group_size = 3;         // smaller groups are merged where they can be; 1: never
+  bool split_single_group = false;    // force two groups where only one came out
+  double norm_difference_scale = 16;  // of kCosineNormDifference
+  double churn_bonus = 0;             // cosine only: what a pair that was together gains
+  std::span<const int32_t> previous;  // [items] the group each was in; empty: not known
 };
 
 enum class GroupingOrigin { kSingleItem, kNatural, kCollapsed, kForcedBipartition };

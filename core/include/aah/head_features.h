@@ -87,7 +87,7 @@ class StatisticSums {
 // The nine features of every group of query heads, one row per group: q, k, v reduced over the
 // group's heads as well, the statistics averaged over them. statistics: [3][heads], or empty for
 // zeros. Throws aah::Error where a feature is not finite, naming the group's first head and the
-// feature.
+// feature. REQUIRES: groups of heads that exist, none empty.
 std::vector<FeatureRow> GroupFeatures(const ProjectionSums& projections,
                                       std::span<const float> statistics, const Groups& groups);
 

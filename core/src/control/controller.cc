@@ -196,7 +196,7 @@ Groups Controller::FixedGroups() const {
 }
 
 void Controller::Decide(int64_t step, const ProjectionSums* sums, ControlState& state,
-                        ControlReport& report) {
+                        ControlReport& report) const {
   const auto candidates = static_cast<int32_t>(options_.windows.size());
   state.decided_index.assign(static_cast<size_t>(heads_), 0);
   if (regime_.windows == WindowSource::kScorer) {
@@ -318,6 +318,7 @@ void Controller::set_state(ControlState state) {
             "controller state of layer ", layer_, ": a decision was taken in step ",
             state.last_decision_step, ", but group_of_head is empty");
   state_ = std::move(state);
+  report_ = {};
 }
 
 }  // namespace aah

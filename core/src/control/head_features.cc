@@ -40,7 +40,8 @@ Moments SumBlock(const float* data, int64_t tokens, int64_t token_stride, int64_
   for (int64_t token = 0; token < tokens; ++token) {
     const float* row = data + token * token_stride;
     for (int64_t first = 0; first < whole; first += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) add(lane, row[first + int64_t(lane)]);
+      for (size_t lane = 0; lane < kLanes; ++lane)
+        add(lane, row[first + static_cast<int64_t>(lane)]);
     }
     for (int64_t i = whole; i < head_dim; ++i) add(static_cast<size_t>(i - whole), row[i]);
   }
@@ -140,12 +141,14 @@ void StatisticSums::Clear() { std::fill(values_.begin(), values_.end(), 0.0); }
 
 void StatisticSums::AddPass(std::span<const float> entropy, std::span<const float> norm,
                             std::span<const float> usage) {
-  values_[0] += 1;
-  double* sum = &values_[1];
   for (const std::span<const float> statistic : {entropy, norm, usage}) {
     AAH_CHECK(statistic.size() == static_cast<size_t>(heads_), "expected statistics of ", heads_,
               " heads, got ", statistic.size());
-    for (const float x : statistic) *sum++ += x;
+  }
+  values_[0] += 1;
+  double* sum = &values_[1];
+  for (const std::span<const float> statistic : {entropy, norm, usage}) {
+    for (const float x : statistic) *sum++ += double{x};
   }
 }
 

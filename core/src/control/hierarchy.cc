@@ -37,6 +37,7 @@ GroupAggregate ParseGroupAggregate(std::string_view name) {
 
 std::vector<int32_t> Hierarchy::GroupsPerLevel() const {
   std::vector<int32_t> counts;
+  counts.reserve(levels.size());
   for (const HierarchyLevel& level : levels) {
     counts.push_back(static_cast<int32_t>(level.groups.size()));
   }

@@ -44,8 +44,9 @@ constexpr std::string_view kShuffle = "shuffle_post_select";
 
 Regime FixedWindow(std::string_view text) {
   Regime regime{.name = "fixed", .windows = kFixed, .groups = kNone};
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, regime.fixed_window);
+  const std::string digits(text);
+  const char* end = digits.data() + digits.size();
+  const auto [rest, error] = std::from_chars(digits.data(), end, regime.fixed_window);
   AAH_CHECK(error == std::errc() && rest == end && regime.fixed_window >= 1,
             "expected fixed:<w> with a window of at least 1, got 'fixed:", text, "'");
   return regime;
@@ -73,6 +74,7 @@ Regime FindRegime(std::string_view name) {
     }
   }
   std::vector<std::string> known;
+  known.reserve(kRegimes.size() + 2);
   for (const Regime& regime : kRegimes) known.emplace_back(regime.name);
   known.insert(known.end(), {"fixed:<w>", std::string(kShuffle)});
   ThrowError(ErrorKind::kBadInput, "unknown regime '", name, "'", NearestNameHint(name, known));
