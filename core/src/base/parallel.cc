@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "aah/error.h"
@@ -55,7 +56,7 @@ class ThreadPool final : public Parallel {
     }
     for (std::exception_ptr& error : errors_) {
       if (error == nullptr) continue;
-      const std::exception_ptr first = error;
+      const std::exception_ptr first = std::exchange(error, nullptr);
       for (std::exception_ptr& rest : errors_) rest = nullptr;
       std::rethrow_exception(first);
     }
