@@ -2,14 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "aah/attention.h"
@@ -64,7 +65,9 @@ void ExpectAgrees(const AttentionCase& c, const ForwardResult& r) {
 }
 
 bool SameBits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return std::ranges::equal(
+      a, b, {}, [](float x) { return std::bit_cast<uint32_t>(x); },
+      [](float x) { return std::bit_cast<uint32_t>(x); });
 }
 
 bool SameBits(const ForwardResult& a, const ForwardResult& b) {
@@ -176,11 +179,16 @@ TEST(AttentionForward, NeverReadsAKeyOutsideEveryWindow) {
 
 TEST(AttentionForward, ANotANumberThatIsSeenShows) {
   for (const int64_t queries : {1, 50}) {
-    AttentionCase c({1, 1, 1, queries, 50, 16}, {50});
-    *c.key.view().At(0, 0, 20, 3) = std::numeric_limits<float>::quiet_NaN();
-    const ForwardResult r = Forward(c);
-    EXPECT_TRUE(std::isnan(*r.out.view().At(0, 0, queries - 1)));
-    EXPECT_TRUE(std::isnan(r.log_sum_exp.back()));
+    for (const float softcap : {0.0F, 2.0F}) {
+      AttentionCase c({1, 1, 1, queries, 50, 16}, {50});
+      c.options.softcap = softcap;
+      *c.key.view().At(0, 0, 20, 3) = std::numeric_limits<float>::quiet_NaN();
+      OnEveryInstructionSet([&] {
+        const ForwardResult r = Forward(c);
+        EXPECT_TRUE(std::isnan(*std::as_const(r.out).view().At(0, 0, queries - 1)));
+        EXPECT_TRUE(std::isnan(r.log_sum_exp.back()));
+      });
+    }
   }
 }
 

@@ -14,6 +14,8 @@ namespace aah {
 namespace {
 
 constexpr size_t kAlignment = 64;
+// More than any machine has: a size beyond comes from a shape gone wrong.
+constexpr size_t kMostBytes = size_t{1} << 40;
 
 struct Block {
   void* data;
@@ -45,10 +47,12 @@ class Pool {
         unused_bytes_ -= static_cast<int64_t>(block.capacity);
       }
       in_use_ += static_cast<int64_t>(block.capacity);
-      high_water_ = std::max(high_water_, in_use_);
-      ever_high_ = std::max(ever_high_, in_use_);
+      if (capacity <= kMostBytes) high_water_ = std::max(high_water_, in_use_);
+      ever_high_ = std::max(ever_high_, high_water_);
     }
-    if (block.data == nullptr) block.data = std::aligned_alloc(kAlignment, block.capacity);
+    if (block.data == nullptr && capacity <= kMostBytes) {
+      block.data = std::aligned_alloc(kAlignment, capacity);
+    }
     if (block.data == nullptr) {
       const std::scoped_lock lock(mutex_);
       in_use_ -= static_cast<int64_t>(block.capacity);

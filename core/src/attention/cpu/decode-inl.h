@@ -88,14 +88,16 @@ void DecodeSpanImpl(const float* query, int64_t head_dim, float score_cap,
     for (; key < count; ++key) {
       DotRows<1>(query, keys.data + key * keys.stride, keys.stride, head_dim, scores + key);
     }
-    const Span all = {0, count};
-    if (score_cap != 0) CapScores(score_cap, all, scores);
-    const float maximum = Maximum(scores, all);
+    StripColumns columns;
+    columns.all = {0, count};
+    columns.clear = {0, count / kLanes * kLanes};
+    if (score_cap != 0) CapScores(score_cap, columns.padded(), scores);
+    const float maximum = Maximum(columns, columns.all, scores);
     if (maximum > rows.reference[0] + kRescaleAbove ||
         rows.reference[0] == -std::numeric_limits<float>::infinity()) {
       Rescale<true>(maximum, head_dim, rows, 0, out);
     }
-    Exponentiate<true>(all, all, scores, rows, 0);
+    Exponentiate<true>(columns, columns.all, scores, rows, 0);
     const auto values = FloatRows(span.values, begin, count, head_dim, workspace);
     Multiply<true>({scores, 0, 1}, RightOperand::RowMajor(values.data, values.stride),
                    {out, head_dim}, 1, head_dim, count);

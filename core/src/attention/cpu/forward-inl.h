@@ -27,11 +27,14 @@ namespace aah {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Keys per tile: a tile's panels and values stay in the second-level cache over all strips.
-constexpr int64_t kKeyBlock = 256;
-// A score row: a tile that starts within a panel, a whole vector past its end, and an odd number of
-// cache lines, so that the rows of a strip do not compete for the same cache sets.
-constexpr int64_t kScoreStride = kKeyBlock + 3 * 16;
+// Keys per tile of a wide window: its panels and values stay in the second-level cache over all
+// strips of the block.
+constexpr int64_t kKeyBlock = 512;
+// Most keys of a tile: a strip whose keys are no more takes them in one.
+constexpr int64_t kMostColumns = 512;
+// A score row: whole vectors around the columns, and an odd number of cache lines, so that the rows
+// of a strip do not compete for the same cache sets.
+constexpr int64_t kScoreStride = kMostColumns + 3 * 16;
 constexpr float kLn2 = 0.69314718f;
 // How far, in powers of 2, scores may rise above the reference before sums are rescaled to a new
 // one. Far below overflow, far above what rows need after their first tile.
@@ -49,29 +52,37 @@ struct RunningRows {
 // from `origin`, a whole number of vectors into a panel.
 struct StripColumns {
   int64_t origin = 0;
-  Span all;  // from the first to the last visible
+  Span all;    // from the first visible to the last
+  Span clear;  // whole vectors that every row sees; possibly empty
   Span row[kStripRows];
+
+  int64_t padded() const { return (all.end + kLanes - 1) / kLanes * kLanes; }
 };
 
 HWY_INLINE StripColumns ColumnsOf(const HeadVisibility& head, int64_t first_position, int64_t rows,
                                   const KeyRange& range) {
   StripColumns columns;
-  columns.all = {range.end, range.begin};
+  Span any = {range.end, range.begin};
+  Span every = range.span();
   for (int64_t row = 0; row < rows; ++row) {
-    Span& visible = columns.row[row];
-    visible = range.full ? range.span() : VisibleKeys(head, first_position + row, range.span());
+    const Span visible =
+        range.full ? range.span() : VisibleKeys(head, first_position + row, range.span());
+    columns.row[row] = visible;
+    every = {std::max(every.begin, visible.begin), std::min(every.end, visible.end)};
     if (visible.empty()) continue;
-    columns.all.begin = std::min(columns.all.begin, visible.begin);
-    columns.all.end = std::max(columns.all.end, visible.end);
+    any = {std::min(any.begin, visible.begin), std::max(any.end, visible.end)};
   }
-  if (columns.all.empty()) return columns;
-  columns.origin = columns.all.begin / kLanes * kLanes;
-  columns.all.begin -= columns.origin;
-  columns.all.end -= columns.origin;
+  if (any.empty()) return columns;
+  const int64_t origin = any.begin / kLanes * kLanes;
+  columns.origin = origin;
+  columns.all = {any.begin - origin, any.end - origin};
   for (int64_t row = 0; row < rows; ++row) {
-    columns.row[row].begin -= columns.origin;
-    columns.row[row].end -= columns.origin;
+    columns.row[row].begin -= origin;
+    columns.row[row].end -= origin;
   }
+  columns.clear.begin = (every.begin - origin + kLanes - 1) / kLanes * kLanes;
+  columns.clear.end = std::max(columns.clear.begin, (every.end - origin) / kLanes * kLanes);
+  if (every.empty()) columns.clear = {columns.padded(), columns.padded()};
   return columns;
 }
 
@@ -89,7 +100,7 @@ HWY_INLINE void Scores(const float* query, int64_t rows, int64_t head_dim,
     panel += kPanelWidth * head_dim;
     done = kLanes;
   }
-  const int64_t rest = (columns.all.end - done + kLanes - 1) / kLanes * kLanes;
+  const int64_t rest = columns.padded() - done;
   for (int64_t column = 0; column < rest; column += kPanelWidth) {
     const Product product = {scores + done + column, kScoreStride};
     if (rest - column >= kPanelWidth) {
@@ -101,26 +112,40 @@ HWY_INLINE void Scores(const float* query, int64_t rows, int64_t head_dim,
   }
 }
 
-HWY_INLINE void CapScores(float cap, Span visible, float* scores) {
+HWY_INLINE void CapScores(float cap, int64_t columns, float* scores) {
   const FloatTag d;
   const auto factor = hn::Set(d, cap);
-  for (int64_t column = visible.begin; column < visible.end; column += kLanes) {
+  for (int64_t column = 0; column < columns; column += kLanes) {
     hn::StoreU(hn::Mul(Tanh(d, hn::LoadU(d, scores + column)), factor), d, scores + column);
   }
 }
 
-HWY_INLINE float Maximum(const float* scores, Span visible) {
+// Which of the vector of columns from `column` on lie within `visible`.
+HWY_INLINE hn::Mask<FloatTag> Within(Span visible, int64_t column) {
+  const FloatTag d;
+  const auto index = hn::Iota(d, static_cast<float>(column));
+  return hn::And(hn::Ge(index, hn::Set(d, static_cast<float>(visible.begin))),
+                 hn::Lt(index, hn::Set(d, static_cast<float>(visible.end))));
+}
+
+// The largest score that a row sees; minus infinity if it sees none. Like Exponentiate it goes over
+// the same vectors for all rows of a strip, which the branch predictor thanks.
+HWY_INLINE float Maximum(const StripColumns& columns, Span visible, const float* scores) {
   const FloatTag d;
   const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
   auto first = least;
   auto second = least;
-  int64_t column = visible.begin;
-  for (; column + 2 * kLanes <= visible.end; column += 2 * kLanes) {
+  int64_t column = 0;
+  for (; column < columns.clear.begin; column += kLanes) {
+    const auto inside = Within(visible, column);
+    first = hn::Max(first, hn::IfThenElse(inside, hn::LoadU(d, scores + column), least));
+  }
+  for (; column + kLanes < columns.clear.end; column += 2 * kLanes) {
     first = hn::Max(first, hn::LoadU(d, scores + column));
     second = hn::Max(second, hn::LoadU(d, scores + column + kLanes));
   }
-  for (; column < visible.end; column += kLanes) {
-    const auto inside = hn::FirstN(d, static_cast<size_t>(visible.end - column));
+  for (; column < columns.padded(); column += kLanes) {
+    const auto inside = Within(visible, column);
     second = hn::Max(second, hn::IfThenElse(inside, hn::LoadU(d, scores + column), least));
   }
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(first, second)));
@@ -143,39 +168,40 @@ HWY_INLINE void Rescale(float maximum, int64_t head_dim, RunningRows& rows, int6
   for (int64_t i = 0; i < head_dim; ++i) out[i] *= factor;
 }
 
-// scores <- 2^(scores - reference) within `visible`, 0 elsewhere within `all`; adds up the row.
+// scores <- 2^(scores - reference) where visible, else 0, over all vectors of the strip; adds the
+// row up.
 template <bool kStatistics>
-HWY_INLINE void Exponentiate(Span visible, Span all, float* scores, RunningRows& rows,
-                             int64_t row) {
+HWY_INLINE void Exponentiate(const StripColumns& columns, Span visible, float* scores,
+                             RunningRows& rows, int64_t row) {
   const FloatTag d;
   const auto reference = hn::Set(d, rows.reference[row]);
   auto sum = hn::Zero(d);
   auto weighted = hn::Zero(d);
-  for (int64_t column = all.begin; column < visible.begin; ++column) scores[column] = 0;
-  int64_t column = visible.begin;
-  for (; column + kLanes <= visible.end; column += kLanes) {
-    const auto x = hn::Sub(hn::LoadU(d, scores + column), reference);
-    const auto p = Exp2(d, x);
-    hn::StoreU(p, d, scores + column);
-    sum = hn::Add(sum, p);
-    if constexpr (kStatistics) weighted = hn::MulAdd(p, x, weighted);
-  }
-  if (column < visible.end) {
-    const auto inside = hn::FirstN(d, static_cast<size_t>(visible.end - column));
-    const auto x = hn::Sub(hn::LoadU(d, scores + column), reference);
-    const auto p = hn::IfThenElseZero(inside, Exp2(d, x));
-    hn::StoreU(p, d, scores + column);
-    sum = hn::Add(sum, p);
-    if constexpr (kStatistics) {
-      weighted = hn::Add(weighted, hn::IfThenElseZero(inside, hn::Mul(p, x)));
+  int64_t column = 0;
+  for (int part = 0; part < 2; ++part) {
+    const int64_t edge_end = part == 0 ? columns.clear.begin : columns.padded();
+    for (; column < edge_end; column += kLanes) {
+      const auto inside = Within(visible, column);
+      const auto x = hn::Sub(hn::LoadU(d, scores + column), reference);
+      const auto p = hn::IfThenElseZero(inside, Exp2(d, x));
+      hn::StoreU(p, d, scores + column);
+      sum = hn::Add(sum, p);
+      if constexpr (kStatistics) {
+        weighted = hn::Add(weighted, hn::IfThenElseZero(inside, hn::Mul(p, x)));
+      }
     }
-    column += kLanes;
+    for (; column < columns.clear.end; column += kLanes) {
+      const auto x = hn::Sub(hn::LoadU(d, scores + column), reference);
+      const auto p = Exp2(d, x);
+      hn::StoreU(p, d, scores + column);
+      sum = hn::Add(sum, p);
+      if constexpr (kStatistics) weighted = hn::MulAdd(p, x, weighted);
+    }
   }
-  for (; column < all.end; ++column) scores[column] = 0;
   rows.sum[row] += hn::GetLane(hn::SumOfLanes(d, sum));
   if constexpr (kStatistics) {
     rows.weighted[row] += hn::GetLane(hn::SumOfLanes(d, weighted));
-    rows.last[row] = scores[visible.end - 1];
+    if (!visible.empty()) rows.last[row] = scores[visible.end - 1];
   }
 }
 
@@ -192,11 +218,9 @@ HWY_INLINE void ForwardStrip(const cpu::ForwardBlock& block, int64_t first_row, 
   float* out = block.out + first_row * head_dim;
   Scores(block.query + first_row * head_dim, row_count, head_dim, block.keys, columns, scores);
   for (int64_t row = 0; row < row_count; ++row) {
-    const Span visible = columns.row[row];
-    if (visible.empty()) continue;
     float* row_scores = scores + row * kScoreStride;
-    if (block.score_cap != 0) CapScores(block.score_cap, visible, row_scores);
-    const float maximum = Maximum(row_scores, visible);
+    if (block.score_cap != 0) CapScores(block.score_cap, columns.padded(), row_scores);
+    const float maximum = Maximum(columns, columns.row[row], row_scores);
     // Written so that a NaN, which compares false, leaves the reference alone and reaches the sums.
     if (maximum > rows.reference[first_row + row] + kRescaleAbove ||
         rows.reference[first_row + row] == -std::numeric_limits<float>::infinity()) {
@@ -204,12 +228,8 @@ HWY_INLINE void ForwardStrip(const cpu::ForwardBlock& block, int64_t first_row, 
     }
   }
   for (int64_t row = 0; row < row_count; ++row) {
-    float* row_scores = scores + row * kScoreStride;
-    if (columns.row[row].empty()) {
-      std::fill(row_scores + columns.all.begin, row_scores + columns.all.end, 0.0f);
-    } else {
-      Exponentiate<kStatistics>(columns.row[row], columns.all, row_scores, rows, first_row + row);
-    }
+    Exponentiate<kStatistics>(columns, columns.row[row], scores + row * kScoreStride, rows,
+                              first_row + row);
   }
   const int64_t first_key = columns.origin + columns.all.begin;
   const float* values =
@@ -255,11 +275,24 @@ void ForwardBlockImpl(const cpu::ForwardBlock& block) {
   std::fill_n(rows.sum, row_count, 0.0f);
   std::fill_n(rows.weighted, row_count, 0.0f);
   std::fill_n(block.out, row_count * block.head_dim, 0.0f);
+  const HeadVisibility& head = block.visibility;
   std::vector<KeyRange> ranges;
-  KeyRangesOf(block.visibility, block.query_begin, block.query_end, kKeyBlock, ranges);
-  for (const KeyRange& range : ranges) {
+  if (head.window + head.sinks + kStripRows <= kMostColumns) {
+    // Narrow: what a strip sees is one tile, or two with sinks.
     for (int64_t row = 0; row < row_count; row += kStripRows) {
-      ForwardStrip<kStatistics>(block, row, std::min(kStripRows, row_count - row), range, rows);
+      const int64_t count = std::min(kStripRows, row_count - row);
+      const int64_t first = block.query_begin + row;
+      KeyRangesOf(head, first, first + count, head.key_end, ranges);
+      for (const KeyRange& range : ranges) {
+        ForwardStrip<kStatistics>(block, row, count, range, rows);
+      }
+    }
+  } else {
+    KeyRangesOf(head, block.query_begin, block.query_end, kKeyBlock, ranges);
+    for (const KeyRange& range : ranges) {
+      for (int64_t row = 0; row < row_count; row += kStripRows) {
+        ForwardStrip<kStatistics>(block, row, std::min(kStripRows, row_count - row), range, rows);
+      }
     }
   }
   FinishBlock<kStatistics>(block, rows);

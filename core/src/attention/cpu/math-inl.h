@@ -22,7 +22,12 @@ HWY_INLINE V Exp2(D d, V x) {
   const hn::Repartition<int32_t, D> di;
   // Adding 1.5 * 2^23 leaves round(x) in the low bits of the sum.
   const V magic = hn::Set(d, 12582912.0f);
-  x = hn::Max(hn::Set(d, -126.0f), x);  // in this order x86 hands a NaN on
+  const V least = hn::Set(d, -126.0f);
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  x = hn::Max(least, x);  // in this order a NaN passes; elsewhere Max drops it in any order
+#else
+  x = hn::IfThenElse(hn::Lt(x, least), least, x);
+#endif
   const V shifted = hn::Add(x, magic);
   const V f = hn::Sub(x, hn::Sub(shifted, magic));
   V p = hn::MulAdd(hn::Set(d, 0.0013264728f), f, hn::Set(d, 0.009671513f));
@@ -45,7 +50,8 @@ HWY_INLINE V Tanh(D d, V x) {
   p = hn::MulAdd(p, y, hn::Set(d, 0.13331127f));
   p = hn::MulAdd(p, y, hn::Set(d, -0.3333326f));
   const V near = hn::MulAdd(hn::Mul(p, y), x, x);
-  const V magnitude = hn::Min(hn::Set(d, 16.0f), hn::Abs(x));  // tanh is 1 from 9.1 on
+  const V most = hn::Set(d, 16.0f);  // tanh is 1 from 9.1 on
+  const V magnitude = hn::IfThenElse(hn::Gt(hn::Abs(x), most), most, hn::Abs(x));
   const V twice_log2e = hn::Set(d, 2.8853900817779268f);
   const V e = Exp2(d, hn::Mul(magnitude, twice_log2e));
   const V far = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
