@@ -49,8 +49,11 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, std::vector<std::string
     by_first_byte_[static_cast<unsigned char>(contents_[i][0])].push_back(static_cast<int>(i));
   }
   for (std::vector<int>& bucket : by_first_byte_) {
-    std::ranges::stable_sort(bucket, std::ranges::greater(),
-                             [&](int i) { return contents_[i].size(); });
+    std::ranges::sort(bucket, [&](int a, int b) {
+      const size_t size_a = contents_[a].size();
+      const size_t size_b = contents_[b].size();
+      return size_a != size_b ? size_a > size_b : a < b;
+    });
   }
 }
 
