@@ -56,9 +56,9 @@ struct Segment {
   int64_t kv_head = 0;
   Span keys;
   int64_t pairs = 0;
-  bool first = false;         // adds into the result itself
-  std::vector<Span> queries;  // per head of the group: rows that see the keys
-  size_t buffer = 0;          // offset of its rows in the buffers, where it is not the first
+  std::vector<Span> owned;   // per head of the group: queries that no earlier segment sees
+  std::vector<Span> shared;  // per head of the group: those that one does
+  size_t buffer = 0;         // where their rows start in the buffers
 };
 
 // Pairs between keys [begin, end) and the queries that see them; the number of queries changes
@@ -101,13 +101,13 @@ void AppendSegments(const Arguments& a, int64_t sequence, int64_t kv_head,
   const int64_t count =
       std::clamp<int64_t>((total + wanted / 2) / std::max<int64_t>(wanted, 1), 1, kMostSegments);
   const std::vector<HeadVisibility> group = GroupOf(a, sequence, kv_head);
+  std::vector<int64_t> seen_until(group.size(), 0);  // queries before see an earlier segment
   int64_t done = 0;
   size_t begin = 0;
   for (int64_t n = 0; n < count && begin < costs.size(); ++n) {
     Segment segment;
     segment.sequence = sequence;
     segment.kv_head = kv_head;
-    segment.first = n == 0;
     size_t end = begin;
     // The last one takes what is left, also blocks that nobody sees: their gradients are zero.
     while (end < costs.size() && (n == count - 1 || done * count < total * (n + 1))) {
@@ -118,12 +118,18 @@ void AppendSegments(const Arguments& a, int64_t sequence, int64_t kv_head,
     if (end == begin) continue;
     segment.keys = {static_cast<int64_t>(begin) * block,
                     std::min(static_cast<int64_t>(end) * block, a.shape.keys)};
-    for (const HeadVisibility& head : group) {
-      segment.queries.push_back(VisibleQueries(head, {0, head.queries}, segment.keys));
+    for (size_t head = 0; head < group.size(); ++head) {
+      const Span seeing = VisibleQueries(group[head], {0, a.shape.queries}, segment.keys);
+      segment.shared.push_back({seeing.begin, std::min(seen_until[head], seeing.end)});
+      const int64_t until = std::max(seen_until[head], seeing.end);
+      segment.owned.push_back({seen_until[head], until});
+      seen_until[head] = until;
     }
     segments.push_back(std::move(segment));
     begin = end;
   }
+  // What no segment sees has to be zeroed by one.
+  for (Span& queries : segments.back().owned) queries.end = a.shape.queries;
 }
 
 std::vector<Segment> CutIntoSegments(const Arguments& a) {
@@ -142,22 +148,17 @@ std::vector<Segment> CutIntoSegments(const Arguments& a) {
                      segments);
     }
   }
-  size_t buffer = 0;
-  for (Segment& segment : segments) {
-    segment.buffer = buffer;
-    if (segment.first) continue;
-    for (const Span& rows : segment.queries) {
-      buffer += static_cast<size_t>(rows.size() * a.shape.head_dim);
-    }
-  }
   return segments;
 }
 
-size_t BufferSize(std::span<const Segment> segments, int64_t head_dim) {
+// Gives each segment its place in the buffers; returns their size in floats.
+size_t PlaceBuffers(std::span<Segment> segments, int64_t head_dim) {
   size_t size = 0;
-  for (const Segment& segment : segments) {
-    if (segment.first) continue;
-    for (const Span& rows : segment.queries) size += static_cast<size_t>(rows.size() * head_dim);
+  for (Segment& segment : segments) {
+    segment.buffer = size;
+    for (const Span& rows : segment.shared) {
+      if (!rows.empty()) size += static_cast<size_t>(rows.size() * head_dim);
+    }
   }
   return size;
 }
@@ -191,19 +192,18 @@ void RunSegment(const Arguments& a, const Constants& constants, const Segment& s
   std::vector<BackwardHead> heads;
   for (int64_t n = 0; n < shape.group(); ++n) {
     const int64_t h = segment.kv_head * shape.group() + n;
-    const Span rows = segment.queries[static_cast<size_t>(n)];
     BackwardHead head;
     head.visibility = VisibilityOf(a.visibility, shape, segment.sequence, h);
     head.query = RowsOf(a.query, segment.sequence, h);
     head.grad_out = RowsOf(a.grad_out, segment.sequence, h);
     head.constants = constants.Of(shape, segment.sequence, h);
-    if (segment.first) {
-      head.grad_query = RowsOf(a.grad_query, segment.sequence, h);
-    } else {
-      const int64_t size = rows.size() * shape.head_dim;
+    head.grad_query = RowsOf(a.grad_query, segment.sequence, h);
+    head.owned = segment.owned[static_cast<size_t>(n)];
+    head.shared = segment.shared[static_cast<size_t>(n)];
+    if (!head.shared.empty()) {
+      const int64_t size = head.shared.size() * shape.head_dim;
       std::fill_n(buffer, size, 0.0F);
-      head.grad_query = {buffer, shape.head_dim};
-      head.first_query = rows.begin;
+      head.shared_grad_query = {buffer, shape.head_dim};
       buffer += size;
     }
     heads.push_back(head);
@@ -227,15 +227,13 @@ void AddBuffers(const Arguments& a, std::span<const Segment> segments, const flo
   const int64_t head_dim = a.shape.head_dim;
   const int64_t in_group = head % a.shape.group();
   for (const Segment& segment : segments) {
-    if (segment.first || segment.sequence != sequence ||
-        segment.kv_head != head / a.shape.group()) {
-      continue;
-    }
+    if (segment.sequence != sequence || segment.kv_head != head / a.shape.group()) continue;
     const float* buffer = buffers + segment.buffer;
     for (int64_t n = 0; n < in_group; ++n) {
-      buffer += segment.queries[static_cast<size_t>(n)].size() * head_dim;
+      const Span& before = segment.shared[static_cast<size_t>(n)];
+      if (!before.empty()) buffer += before.size() * head_dim;
     }
-    const Span rows = segment.queries[static_cast<size_t>(in_group)];
+    const Span rows = segment.shared[static_cast<size_t>(in_group)];
     for (int64_t row = std::max(begin, rows.begin); row < std::min(end, rows.end); ++row) {
       float* to = a.grad_query.At(sequence, head, row);
       const float* from = buffer + (row - rows.begin) * head_dim;
@@ -252,19 +250,18 @@ void Run(const Arguments& a, Parallel& parallel) {
   const Constants constants = {{first_constant, first_constant + rows}};
   ForEachRowBlock(shape, parallel, [&](int64_t b, int64_t h, int64_t begin, int64_t end) {
     const Rows<const float> log_sum_exp = {a.log_sum_exp.At(b, h), a.log_sum_exp.strides[2]};
-    PrepareBackwardRows(
-        {RowsOf(a.out, b, h), RowsOf(a.grad_out, b, h), log_sum_exp, constants.Of(shape, b, h),
-         RowsOf(a.grad_query, b, h), shape.head_dim, shape.scale},
-        begin, end);
+    PrepareBackwardRows({RowsOf(a.out, b, h), RowsOf(a.grad_out, b, h), log_sum_exp,
+                         constants.Of(shape, b, h), shape.head_dim, shape.scale},
+                        begin, end);
   });
 
-  const std::vector<Segment> segments = CutIntoSegments(a);
+  std::vector<Segment> segments = CutIntoSegments(a);
   std::vector<size_t> order(segments.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&segments](size_t x, size_t y) {
     return segments[x].pairs > segments[y].pairs;
   });
-  const size_t buffer_size = BufferSize(segments, shape.head_dim);
+  const size_t buffer_size = PlaceBuffers(segments, shape.head_dim);
   const Scratch buffers(buffer_size * sizeof(float));
   const size_t per_worker = BackwardScratch(shape.head_dim);
   const Scratch workspace(per_worker * static_cast<size_t>(parallel.worker_count()) *

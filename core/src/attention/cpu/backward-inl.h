@@ -32,8 +32,9 @@ struct BackwardWorkspace {
       : row_length(block + kLanes),
         key_panels(scratch),
         value_panels(key_panels + block * head_dim),
-        key_rows(value_panels + block * head_dim),
-        grad_key(key_rows + block * head_dim),
+        key_copy(value_panels + block * head_dim),
+        key_rows(key_copy),
+        grad_key(key_copy + block * head_dim),
         grad_value(grad_key + block * head_dim),
         query_rows(grad_value + block * head_dim),
         grad_out_rows(query_rows + kBackwardQueryBlock * head_dim),
@@ -42,22 +43,24 @@ struct BackwardWorkspace {
 
   // Odd in cache lines, so that a column of a tile does not fall into few sets of the cache.
   int64_t row_length;
-  float* key_panels;     // K^T in panels, times what turns a product into an exponent
-  float* value_panels;   // V^T in panels, times scale
-  float* key_rows;       // [keys][head_dim]
-  float* grad_key;       // [keys][head_dim]
-  float* grad_value;     // [keys][head_dim]
-  float* query_rows;     // [queries][head_dim], where the caller's are not contiguous
-  float* grad_out_rows;  // [queries][head_dim], likewise
-  float* probability;    // [queries][row_length]
-  float* grad_score;     // [queries][row_length]
+  float* key_panels;      // K^T in panels, times what turns a product into an exponent
+  float* value_panels;    // V^T in panels, times scale
+  float* key_copy;        // [keys][head_dim], where the caller's are not contiguous
+  const float* key_rows;  // [keys][head_dim], the copy or the caller's
+  float* grad_key;        // [keys][head_dim]
+  float* grad_value;      // [keys][head_dim]
+  float* query_rows;      // [queries][head_dim], where the caller's are not contiguous
+  float* grad_out_rows;   // [queries][head_dim], likewise
+  float* probability;     // [queries][row_length]
+  float* grad_score;      // [queries][row_length]
 };
 
 // A tile: some queries of one head by one block of keys.
 struct BackwardTile {
   const BackwardHead* head;
-  const float* query;     // [queries][head_dim]
-  const float* grad_out;  // [queries][head_dim]
+  const float* query;      // [queries][head_dim]
+  const float* grad_out;   // [queries][head_dim]
+  Rows<float> grad_query;  // row 0 is that of queries.begin
   Span queries;
   Span keys;
   bool full;
@@ -65,51 +68,73 @@ struct BackwardTile {
   float softcap;
 };
 
-// out[panel][d][column] = factor * row(panel * kPanelWidth + column)[d]; columns past the last row
+#if HWY_TARGET != HWY_SCALAR
+
+// Four elements of a row, and of the row four further on where vectors hold eight.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFours(D d, const float* from, ptrdiff_t four_rows) {
+  if constexpr (hn::MaxLanes(d) == 4) {
+    return hn::LoadU(d, from);
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, hn::LoadU(half, from + four_rows), hn::LoadU(half, from));
+  }
+}
+
+// out[k][column] = factor * row(column)[k] for 4 k and as many rows as D has lanes, 4 or 8.
+template <class D>
+HWY_INLINE void TransposeFours(D d, const float* from, ptrdiff_t stride, hn::Vec<D> factor,
+                               float* out) {
+  const hn::Repartition<double, D> pairs;
+  const auto row = [&](int64_t n) {
+    return hn::Mul(factor, LoadFours(d, from + n * stride, 4 * stride));
+  };
+  const auto store = [&](int64_t k, auto fours) {
+    hn::StoreU(hn::BitCast(d, fours), d, out + k * kPanelWidth);
+  };
+  const auto r0 = row(0);
+  const auto r1 = row(1);
+  const auto r2 = row(2);
+  const auto r3 = row(3);
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, r0, r1));
+  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, r2, r3));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, r0, r1));
+  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, r2, r3));
+  store(0, hn::InterleaveLower(pairs, low01, low23));
+  store(1, hn::InterleaveUpper(pairs, low01, low23));
+  store(2, hn::InterleaveLower(pairs, high01, high23));
+  store(3, hn::InterleaveUpper(pairs, high01, high23));
+}
+
+#endif
+
+// out[panel][k][column] = factor * row(panel * kPanelWidth + column)[k]; columns past the last row
 // are zero. head_dim is a multiple of 4.
-#if HWY_TARGET == HWY_SCALAR
 inline void PackTransposed(Rows<const float> source, Span rows, int64_t head_dim, float factor,
                            float* HWY_RESTRICT out) {
-  for (int64_t first = 0; first < rows.size(); first += kPanelWidth) {
-    for (int64_t k = 0; k < head_dim; ++k) {
-      for (int64_t column = first; column < first + kPanelWidth; ++column) {
-        *out++ = column < rows.size() ? factor * source.At(rows.begin + column)[k] : 0.0F;
+  for (int64_t begin = rows.begin; begin < rows.end; begin += kPanelWidth) {
+    const int64_t count = std::min(kPanelWidth, rows.end - begin);
+    int64_t column = 0;
+#if HWY_TARGET != HWY_SCALAR
+    const hn::CappedTag<float, 8> d;
+    constexpr int64_t kStep = static_cast<int64_t>(hn::MaxLanes(d));
+    const auto scale = hn::Set(d, factor);
+    for (; column + kStep <= count; column += kStep) {
+      const float* from = source.At(begin + column);
+      for (int64_t k = 0; k < head_dim; k += 4) {
+        TransposeFours(d, from + k, source.stride, scale, out + k * kPanelWidth + column);
       }
     }
-  }
-}
-#else
-inline void PackTransposed(Rows<const float> source, Span rows, int64_t head_dim, float factor,
-                           float* HWY_RESTRICT out) {
-  const hn::CappedTag<float, 4> d4;
-  const hn::Repartition<double, decltype(d4)> d2;
-  const auto scale = hn::Set(d4, factor);
-  for (int64_t first = 0; first < hwy::RoundUpTo(rows.size(), kPanelWidth); first += 4) {
-    float* to = out + first / kPanelWidth * kPanelWidth * head_dim + first % kPanelWidth;
-    const auto row = [&](int64_t column, int64_t k) {
-      const int64_t index = rows.begin + first + column;
-      return index < rows.end ? hn::Mul(scale, hn::LoadU(d4, source.At(index) + k)) : hn::Zero(d4);
-    };
-    for (int64_t k = 0; k < head_dim; k += 4, to += 4 * kPanelWidth) {
-      const auto r0 = row(0, k);
-      const auto r1 = row(1, k);
-      const auto r2 = row(2, k);
-      const auto r3 = row(3, k);
-      const auto low01 = hn::BitCast(d2, hn::InterleaveLower(d4, r0, r1));
-      const auto low23 = hn::BitCast(d2, hn::InterleaveLower(d4, r2, r3));
-      const auto high01 = hn::BitCast(d2, hn::InterleaveUpper(d4, r0, r1));
-      const auto high23 = hn::BitCast(d2, hn::InterleaveUpper(d4, r2, r3));
-      const auto store = [&](int64_t row_of_out, auto pair) {
-        hn::StoreU(hn::BitCast(d4, pair), d4, to + row_of_out * kPanelWidth);
-      };
-      store(0, hn::InterleaveLower(d2, low01, low23));
-      store(1, hn::InterleaveUpper(d2, low01, low23));
-      store(2, hn::InterleaveLower(d2, high01, high23));
-      store(3, hn::InterleaveUpper(d2, high01, high23));
-    }
-  }
-}
 #endif
+    for (; column < kPanelWidth; ++column) {
+      const float* from = column < count ? source.At(begin + column) : nullptr;
+      for (int64_t k = 0; k < head_dim; ++k) {
+        out[k * kPanelWidth + column] = from == nullptr ? 0.0F : factor * from[k];
+      }
+    }
+    out += kPanelWidth * head_dim;
+  }
+}
 
 inline void CopyRows(Rows<const float> source, Span rows, int64_t head_dim,
                      float* HWY_RESTRICT out) {
@@ -147,16 +172,15 @@ HWY_INLINE void ScoreGradients(float exponent_of_cap, float log2_sum_exp, float 
 }
 
 // One row of one panel; `visible` counts columns from the panel's first.
-template <bool kSoftcap>
+template <bool kSoftcap, bool kWhole>
 HWY_INLINE void RowGradients(float exponent_of_cap, float log2_sum_exp, float delta, Span visible,
                              float* HWY_RESTRICT probability, float* HWY_RESTRICT grad_score) {
   const FloatTag d;
-  const bool whole = visible.begin <= 0 && visible.end >= kPanelWidth;
   for (int64_t column = 0; column < kPanelWidth; column += kLanes) {
     auto p = hn::LoadU(d, probability + column);
     auto ds = hn::LoadU(d, grad_score + column);
     ScoreGradients<kSoftcap>(exponent_of_cap, log2_sum_exp, delta, p, ds);
-    if (HWY_UNLIKELY(!whole)) {
+    if constexpr (!kWhole) {
       const auto index = hn::Iota(d, static_cast<float>(column));
       const auto seen = hn::And(hn::Ge(index, hn::Set(d, static_cast<float>(visible.begin))),
                                 hn::Lt(index, hn::Set(d, static_cast<float>(visible.end))));
@@ -168,38 +192,66 @@ HWY_INLINE void RowGradients(float exponent_of_cap, float log2_sum_exp, float de
   }
 }
 
-// P and dS of one panel of keys, rows `rows` (counted from the tile's first query).
-template <bool kSoftcap>
-HWY_NOINLINE void PanelGradients(const BackwardTile& tile, const BackwardWorkspace& w, Span rows,
-                                 int64_t column) {
+// P and dS of rows `rows` (counted from the tile's first query) of one panel of keys. kWhole: the
+// rows see the whole panel.
+template <bool kSoftcap, bool kWhole>
+HWY_NOINLINE void RowsGradients(const BackwardTile& tile, const BackwardWorkspace& w, Span rows,
+                                int64_t column) {
   const BackwardHead& head = *tile.head;
   const float exponent_of_cap = tile.softcap * std::numbers::log2e_v<float>;
   const int64_t first_key = tile.keys.begin + column;
   const Span panel = {first_key, std::min(tile.keys.end, first_key + kPanelWidth)};
-  const bool whole = tile.full && panel.size() == kPanelWidth;
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const int64_t query = tile.queries.begin + row;
     Span visible = {0, kPanelWidth};
-    if (!whole) {
+    if constexpr (!kWhole) {
       visible = VisibleKeys(head.visibility, head.visibility.PositionOf(query), panel);
       visible = {visible.begin - first_key, visible.end - first_key};
     }
-    RowGradients<kSoftcap>(
+    RowGradients<kSoftcap, kWhole>(
         exponent_of_cap, head.constants.log2_sum_exp[query], head.constants.delta[query], visible,
         w.probability + row * w.row_length + column, w.grad_score + row * w.row_length + column);
   }
 }
 
+// As above for all rows that see a key of the panel: the first and the last few see a part of it.
+template <bool kSoftcap>
+HWY_INLINE void PanelGradients(const BackwardTile& tile, const BackwardWorkspace& w, Span rows,
+                               int64_t column) {
+  const int64_t first_key = tile.keys.begin + column;
+  const int64_t last_key = first_key + kPanelWidth - 1;
+  Span whole = rows;
+  if (last_key >= tile.keys.end) {
+    whole.end = whole.begin;
+  } else if (!tile.full) {
+    const Span first =
+        VisibleQueries(tile.head->visibility, tile.queries, {first_key, first_key + 1});
+    const Span last = VisibleQueries(tile.head->visibility, tile.queries, {last_key, last_key + 1});
+    if (first.empty() || last.empty()) {
+      whole.end = whole.begin;
+    } else {
+      whole.begin = std::clamp(last.begin - tile.queries.begin, rows.begin, rows.end);
+      whole.end = std::clamp(first.end - tile.queries.begin, whole.begin, rows.end);
+    }
+  }
+  RowsGradients<kSoftcap, false>(tile, w, {rows.begin, whole.begin}, column);
+  RowsGradients<kSoftcap, true>(tile, w, whole, column);
+  RowsGradients<kSoftcap, false>(tile, w, {whole.end, rows.end}, column);
+}
+
 inline void ZeroPanel(const BackwardWorkspace& w, Span rows, int64_t column) {
-  constexpr size_t kBytes = static_cast<size_t>(kPanelWidth) * sizeof(float);
+  const FloatTag d;
   for (int64_t row = rows.begin; row < rows.end; ++row) {
-    std::memset(w.probability + row * w.row_length + column, 0, kBytes);
-    std::memset(w.grad_score + row * w.row_length + column, 0, kBytes);
+    for (int64_t at = column; at < column + kPanelWidth; at += kLanes) {
+      hn::StoreU(hn::Zero(d), d, w.probability + row * w.row_length + at);
+      hn::StoreU(hn::Zero(d), d, w.grad_score + row * w.row_length + at);
+    }
   }
 }
 
 // S = Q K^T and dP = dO V^T panel by panel, each turned into P and dS while it is in cache. Only
-// the rows that see a key of the panel; the others are zero.
+// the rows that see a key of the panel. The rows around them are zero as far as AddEdgeGradients
+// may read them: its strips begin and end at most kStripRows - 1 beyond what is visible.
 inline void ScoreTile(const BackwardTile& tile, const BackwardWorkspace& w) {
   const int64_t rows = tile.queries.size();
   const int64_t head_dim = tile.head_dim;
@@ -210,8 +262,9 @@ inline void ScoreTile(const BackwardTile& tile, const BackwardWorkspace& w) {
       const Span panel = {first_key, std::min(tile.keys.end, first_key + kPanelWidth)};
       seeing = VisibleQueries(tile.head->visibility, tile.queries, panel);
       seeing = {seeing.begin - tile.queries.begin, seeing.end - tile.queries.begin};
-      ZeroPanel(w, {0, std::min(seeing.begin, rows)}, column);
-      ZeroPanel(w, {std::max<int64_t>(seeing.end, 0), rows}, column);
+      ZeroPanel(w, {std::max<int64_t>(seeing.begin - kStripRows, 0), std::min(seeing.begin, rows)},
+                column);
+      ZeroPanel(w, {seeing.end, std::min(seeing.end + kStripRows, rows)}, column);
       if (seeing.empty()) continue;
     }
     const ptrdiff_t left = seeing.begin * head_dim;
@@ -248,19 +301,20 @@ inline void AddKeyGradients(const BackwardTile& tile, const BackwardWorkspace& w
 // dQ += dS K for queries [begin, end) of the tile from keys `seen` of the tile.
 inline void AddQueryGradients(const BackwardTile& tile, const BackwardWorkspace& w, Span queries,
                               Span seen) {
-  const BackwardHead& head = *tile.head;
-  float* to = head.grad_query.At(tile.queries.begin + queries.begin - head.first_query);
   Multiply<true>({w.grad_score + queries.begin * w.row_length + seen.begin, w.row_length, 1},
                  RightOperand::RowMajor(w.key_rows + seen.begin * tile.head_dim, tile.head_dim),
-                 {to, head.grad_query.stride}, queries.size(), tile.head_dim, seen.size());
+                 {tile.grad_query.At(queries.begin), tile.grad_query.stride}, queries.size(),
+                 tile.head_dim, seen.size());
 }
 
 // As above for a tile that a window's edge crosses: strip by strip, over what the strip sees.
 inline void AddEdgeGradients(const BackwardTile& tile, const BackwardWorkspace& w) {
   const HeadVisibility& visibility = tile.head->visibility;
-  const int64_t key_count = tile.keys.size();
-  for (int64_t begin = 0; begin < key_count; begin += kStripRows) {
-    const Span strip = {begin, std::min(begin + kStripRows, key_count)};
+  // Keys outside the sequence have no strip: ScoreTile leaves their columns undefined.
+  const int64_t key_end = std::min(tile.keys.end, visibility.key_end) - tile.keys.begin;
+  int64_t key_begin = std::max(visibility.key_begin - tile.keys.begin, int64_t{0});
+  for (; key_begin < key_end; key_begin += kStripRows) {
+    const Span strip = {key_begin, std::min(key_begin + kStripRows, key_end)};
     const Span seeing = VisibleQueries(
         visibility, tile.queries, {tile.keys.begin + strip.begin, tile.keys.begin + strip.end});
     if (seeing.empty()) continue;
@@ -288,27 +342,63 @@ inline void AddTile(const BackwardTile& tile, const BackwardWorkspace& w) {
   }
 }
 
+// Tiles of one head with one block of keys, for queries [range.begin, range.end).
+inline void AddRange(const BackwardTask& task, const BackwardHead& head, Span keys,
+                     const QueryRange& range, const BackwardWorkspace& w) {
+  for (int64_t begin = range.begin; begin < range.end;) {
+    int64_t end = range.end;
+    Rows<float> grad_query = head.grad_query;
+    if (head.shared.begin <= begin && begin < head.shared.end) {
+      end = std::min(end, head.shared.end);
+      grad_query = head.shared_grad_query;
+      grad_query.data = grad_query.At(begin - head.shared.begin);
+    } else {
+      grad_query.data = grad_query.At(begin);
+    }
+    const Span queries = {begin, end};
+    AddTile({&head, ContiguousRows(head.query, queries, task.head_dim, w.query_rows),
+             ContiguousRows(head.grad_out, queries, task.head_dim, w.grad_out_rows), grad_query,
+             queries, keys, range.full, task.head_dim, task.softcap},
+            w);
+    begin = end;
+  }
+}
+
+// Zeroes the rows of grad_query up to `end` that this task owns and has not used yet: as late as
+// can be, so that they are in cache when the first tile adds to them.
+inline void ClearUntil(const BackwardHead& head, int64_t head_dim, int64_t end, int64_t& cleared) {
+  const size_t bytes = static_cast<size_t>(head_dim) * sizeof(float);
+  for (; cleared < std::min(end, head.owned.end); ++cleared) {
+    std::memset(head.grad_query.At(cleared), 0, bytes);
+  }
+}
+
 // All tiles of one block of keys, none of which lies across the sinks' boundary.
-inline void RunKeyBlock(const BackwardTask& task, Span keys, const BackwardWorkspace& w) {
+inline void RunKeyBlock(const BackwardTask& task, Span keys, BackwardWorkspace w,
+                        std::vector<int64_t>& cleared) {
   const int64_t head_dim = task.head_dim;
   const size_t bytes = static_cast<size_t>(keys.size() * head_dim) * sizeof(float);
   const float to_exponent =
       task.softcap == 0 ? task.scale * std::numbers::log2e_v<float> : task.scale / task.softcap;
   PackTransposed(task.key, keys, head_dim, to_exponent, w.key_panels);
   PackTransposed(task.value, keys, head_dim, task.scale, w.value_panels);
-  CopyRows(task.key, keys, head_dim, w.key_rows);
+  w.key_rows = ContiguousRows(task.key, keys, head_dim, w.key_copy);
+  const bool in_place = task.grad_key.stride == head_dim && task.grad_value.stride == head_dim;
+  if (in_place) {
+    w.grad_key = task.grad_key.At(keys.begin);
+    w.grad_value = task.grad_value.At(keys.begin);
+  }
   std::memset(w.grad_key, 0, bytes);
   std::memset(w.grad_value, 0, bytes);
   std::vector<QueryRange> ranges;
-  for (const BackwardHead& head : task.heads) {
+  for (size_t n = 0; n < task.heads.size(); ++n) {
+    const BackwardHead& head = task.heads[n];
     QueryRangesOf(head.visibility, keys.begin, keys.end, kBackwardQueryBlock, ranges);
-    for (const QueryRange& range : ranges) {
-      const float* query = ContiguousRows(head.query, range.span(), head_dim, w.query_rows);
-      const float* grad_out =
-          ContiguousRows(head.grad_out, range.span(), head_dim, w.grad_out_rows);
-      AddTile({&head, query, grad_out, range.span(), keys, range.full, head_dim, task.softcap}, w);
-    }
+    if (ranges.empty()) continue;
+    ClearUntil(head, head_dim, ranges.back().end, cleared[n]);
+    for (const QueryRange& range : ranges) AddRange(task, head, keys, range, w);
   }
+  if (in_place) return;
   for (int64_t row = 0; row < keys.size(); ++row) {
     const size_t row_bytes = static_cast<size_t>(head_dim) * sizeof(float);
     std::memcpy(task.grad_key.At(keys.begin + row), w.grad_key + row * head_dim, row_bytes);
@@ -319,19 +409,23 @@ inline void RunKeyBlock(const BackwardTask& task, Span keys, const BackwardWorks
 inline void RunTask(const BackwardTask& task, float* scratch) {
   const int64_t block = BackwardKeyBlock(task.head_dim);
   const BackwardWorkspace workspace(scratch, task.head_dim, block);
+  std::vector<int64_t> cleared;  // per head: its own rows before are zeroed
+  for (const BackwardHead& head : task.heads) cleared.push_back(head.owned.begin);
   const int64_t boundary = task.heads.front().visibility.SinkBoundary();
   for (int64_t begin = task.keys.begin; begin < task.keys.end;) {
     int64_t end = std::min(task.keys.end, (begin / block + 1) * block);
     if (begin < boundary) end = std::min(end, boundary);
-    RunKeyBlock(task, {begin, end}, workspace);
+    RunKeyBlock(task, {begin, end}, workspace, cleared);
     begin = end;
+  }
+  for (size_t n = 0; n < task.heads.size(); ++n) {
+    ClearUntil(task.heads[n], task.head_dim, task.heads[n].owned.end, cleared[n]);
   }
 }
 
 inline void PrepareRows(const BackwardRows& rows, int64_t begin, int64_t end) {
   const hn::CappedTag<float, 8> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const size_t bytes = static_cast<size_t>(rows.head_dim) * sizeof(float);
   for (int64_t row = begin; row < end; ++row) {
     const float* out = rows.out.At(row);
     const float* grad_out = rows.grad_out.At(row);
@@ -341,7 +435,6 @@ inline void PrepareRows(const BackwardRows& rows, int64_t begin, int64_t end) {
     }
     rows.constants.delta[row] = rows.scale * hn::GetLane(hn::SumOfLanes(d, sum));
     rows.constants.log2_sum_exp[row] = *rows.log_sum_exp.At(row) * std::numbers::log2e_v<float>;
-    std::memset(rows.grad_query.At(row), 0, bytes);
   }
 }
 

@@ -30,9 +30,12 @@ struct BackwardHead {
   Rows<const float> query;
   Rows<const float> grad_out;
   RowConstants constants;  // [queries]
-  // Added to. Holds the rows of the queries that see the task's keys, row 0 that of `first_query`.
+  // Queries that see no key of an earlier task: their rows of grad_query are overwritten.
   Rows<float> grad_query;
-  int64_t first_query = 0;
+  Span owned;
+  // Queries that do: their gradients are added to shared_grad_query, row 0 that of shared.begin.
+  Rows<float> shared_grad_query;
+  Span shared;
 };
 
 // A run of keys of one key/value head, with every query head that shares it.
@@ -49,7 +52,7 @@ struct BackwardTask {
 };
 
 // Most queries of a tile: a multiple of every register block's rows.
-constexpr int64_t kBackwardQueryBlock = 96;
+constexpr int64_t kBackwardQueryBlock = 192;
 
 // Keys per block: tasks should begin at its multiples.
 int64_t BackwardKeyBlock(int64_t head_dim);
@@ -59,13 +62,12 @@ size_t BackwardScratch(int64_t head_dim);
 
 void RunBackwardTask(const BackwardTask& task, float* scratch);
 
-// Fills the constants of rows [begin, end) and zeroes their grad_query.
+// Fills the constants of rows [begin, end).
 struct BackwardRows {
   Rows<const float> out;
   Rows<const float> grad_out;
   Rows<const float> log_sum_exp;  // one element per row
   RowConstants constants;
-  Rows<float> grad_query;
   int64_t head_dim = 0;
   float scale = 1;
 };
