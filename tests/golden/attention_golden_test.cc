@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "aah/attention.h"
+#include "aah/instruction_set.h"
+#include "aah/parallel.h"
 #include "tests/golden/golden_files.h"
 
 namespace aah {
@@ -93,6 +95,78 @@ Results RunReference(const GoldenAttention& g) {
                              Out::Contiguous(r.grad_key.data(), g.shape),
                              Out::Contiguous(r.grad_value.data(), g.shape));
   return r;
+}
+
+// The kernels take multiples of 8: zeros beyond head_dim change no product.
+struct PaddedTensor {
+  PaddedTensor(const std::array<int64_t, 4>& dense_shape, const std::vector<double>& dense)
+      : shape(dense_shape), head_dim(dense_shape[3]) {
+    shape[3] = (head_dim + 7) / 8 * 8;
+    memory.resize(static_cast<size_t>(shape[0] * shape[1] * shape[2] * shape[3]));
+    for (size_t n = 0; n < dense.size(); ++n) {
+      const auto row = static_cast<int64_t>(n) / head_dim;
+      const auto d = static_cast<int64_t>(n) % head_dim;
+      memory[static_cast<size_t>(row * shape[3] + d)] = static_cast<float>(dense[n]);
+    }
+  }
+  explicit PaddedTensor(const std::array<int64_t, 4>& dense_shape)
+      : PaddedTensor(dense_shape, {}) {}
+
+  View4<float> view() { return View4<float>::Contiguous(memory.data(), shape); }
+  std::vector<double> Dense() const {
+    std::vector<double> dense;
+    for (size_t n = 0; n < memory.size(); ++n) {
+      if (static_cast<int64_t>(n) % shape[3] < head_dim) dense.push_back(memory[n]);
+    }
+    return dense;
+  }
+
+  std::array<int64_t, 4> shape;
+  int64_t head_dim;
+  std::vector<float> memory;
+};
+
+Results RunKernels(const GoldenAttention& g) {
+  SerialParallel serial;
+  Results r(g);
+  PaddedTensor query(g.shape, g.query);
+  PaddedTensor key(g.shape, g.key);
+  PaddedTensor value(g.shape, g.value);
+  PaddedTensor grad_out(g.shape, g.grad_out);
+  PaddedTensor out(g.shape);
+  PaddedTensor grad_query(g.shape);
+  PaddedTensor grad_key(g.shape);
+  PaddedTensor grad_value(g.shape);
+  std::vector<float> log_sum_exp(r.log_sum_exp.size());
+  std::vector<float> entropy(r.entropy.size());
+  std::vector<float> norm(r.norm.size());
+  std::vector<float> usage(r.usage.size());
+  const auto sums =
+      View3<float>::Contiguous(log_sum_exp.data(), {g.shape[0], g.shape[1], g.shape[2]});
+  AttentionForward<float>(query.view(), key.view(), value.view(), g.visibility, g.options,
+                          out.view(), sums, {entropy, norm, usage}, serial);
+  AttentionBackward(query.view(), key.view(), value.view(), out.view(), sums, grad_out.view(),
+                    g.visibility, g.options, grad_query.view(), grad_key.view(), grad_value.view(),
+                    serial);
+  r.out = out.Dense();
+  r.entropy.assign(entropy.begin(), entropy.end());
+  r.norm.assign(norm.begin(), norm.end());
+  r.usage.assign(usage.begin(), usage.end());
+  r.grad_query = grad_query.Dense();
+  r.grad_key = grad_key.Dense();
+  r.grad_value = grad_value.Dense();
+  return r;
+}
+
+TEST(AttentionGolden, TheKernelsAgree) {
+  for (const std::string& name : SupportedInstructionSets()) {
+    SCOPED_TRACE(name);
+    RestrictInstructionSet(name);
+    golden::RunKind("attention", [](const json&, const json& c) {
+      return RunKernels(GoldenAttention(c)).Difference(c);
+    });
+  }
+  RestrictInstructionSet("");
 }
 
 TEST(AttentionGolden, TheReferenceAgrees) {

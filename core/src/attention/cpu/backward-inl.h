@@ -249,32 +249,59 @@ inline void ZeroPanel(const BackwardWorkspace& w, Span rows, int64_t column) {
   }
 }
 
+// Rows of the tile that see one of the panel's keys in vectors [vectors.begin, vectors.end).
+inline Span RowsSeeing(const BackwardTile& tile, Span vectors, int64_t column) {
+  const int64_t first_key = tile.keys.begin + column;
+  const Span keys = {first_key + vectors.begin * kLanes,
+                     std::min(tile.keys.end, first_key + vectors.end * kLanes)};
+  const Span seeing = VisibleQueries(tile.head->visibility, tile.queries, keys);
+  return {seeing.begin - tile.queries.begin, seeing.end - tile.queries.begin};
+}
+
+// Raw S and dP of some rows and of kVectors vectors of a panel, from its column `offset` on.
+template <int64_t kVectors>
+HWY_INLINE void MultiplyScores(const BackwardTile& tile, const BackwardWorkspace& w, Span rows,
+                               int64_t column, int64_t offset) {
+  if (rows.empty()) return;
+  const int64_t head_dim = tile.head_dim;
+  const ptrdiff_t left = rows.begin * head_dim;
+  const ptrdiff_t right = column * head_dim + offset;
+  const ptrdiff_t to = rows.begin * w.row_length + column + offset;
+  const FloatTag d;
+  MultiplyPanel<false, kVectors>(d, {tile.query + left, head_dim, 1}, w.key_panels + right,
+                                 kPanelWidth, {w.probability + to, w.row_length}, rows.size(),
+                                 head_dim);
+  MultiplyPanel<false, kVectors>(d, {tile.grad_out + left, head_dim, 1}, w.value_panels + right,
+                                 kPanelWidth, {w.grad_score + to, w.row_length}, rows.size(),
+                                 head_dim);
+}
+
 // S = Q K^T and dP = dO V^T panel by panel, each turned into P and dS while it is in cache. Only
 // the rows that see a key of the panel. The rows around them are zero as far as AddEdgeGradients
 // may read them: its strips begin and end at most kStripRows - 1 beyond what is visible.
 inline void ScoreTile(const BackwardTile& tile, const BackwardWorkspace& w) {
   const int64_t rows = tile.queries.size();
-  const int64_t head_dim = tile.head_dim;
   for (int64_t column = 0; column < tile.keys.size(); column += kPanelWidth) {
     Span seeing = {0, rows};
     if (!tile.full) {
-      const int64_t first_key = tile.keys.begin + column;
-      const Span panel = {first_key, std::min(tile.keys.end, first_key + kPanelWidth)};
-      seeing = VisibleQueries(tile.head->visibility, tile.queries, panel);
-      seeing = {seeing.begin - tile.queries.begin, seeing.end - tile.queries.begin};
+      seeing = RowsSeeing(tile, {0, 2}, column);
       ZeroPanel(w, {std::max<int64_t>(seeing.begin - kStripRows, 0), std::min(seeing.begin, rows)},
                 column);
       ZeroPanel(w, {seeing.end, std::min(seeing.end + kStripRows, rows)}, column);
       if (seeing.empty()) continue;
     }
-    const ptrdiff_t left = seeing.begin * head_dim;
-    const ptrdiff_t to = seeing.begin * w.row_length + column;
-    Multiply<false>({tile.query + left, head_dim, 1},
-                    RightOperand::Panels(w.key_panels + column * head_dim, head_dim),
-                    {w.probability + to, w.row_length}, seeing.size(), kPanelWidth, head_dim);
-    Multiply<false>({tile.grad_out + left, head_dim, 1},
-                    RightOperand::Panels(w.value_panels + column * head_dim, head_dim),
-                    {w.grad_score + to, w.row_length}, seeing.size(), kPanelWidth, head_dim);
+    const Span seeing_end = tile.full ? seeing : RowsSeeing(tile, Span{1, 2}, column);
+    const Span seeing_start = tile.full ? seeing : RowsSeeing(tile, Span{0, 1}, column);
+    // Where the edge of a window comes in, rows see one half of the panel before the other.
+    const bool halves = !tile.full && !seeing_start.empty() && !seeing_end.empty() &&
+                        seeing_end.begin <= seeing_start.end;
+    if (halves) {
+      MultiplyScores<1>(tile, w, {seeing.begin, seeing_end.begin}, column, 0);
+      MultiplyScores<2>(tile, w, {seeing_end.begin, seeing_start.end}, column, 0);
+      MultiplyScores<1>(tile, w, {seeing_start.end, seeing.end}, column, kLanes);
+    } else {
+      MultiplyScores<2>(tile, w, seeing, column, 0);
+    }
     if (tile.softcap == 0) {
       PanelGradients<false>(tile, w, seeing, column);
     } else {
