@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -17,8 +16,8 @@ constexpr int kBadInput = static_cast<int>(ErrorKind::kBadInput);
 
 // One line, whatever the message holds: torch appends a backtrace to its own.
 int Fail(int exit_code, std::string_view message) {
-  const size_t line_end = std::min(message.find('\n'), message.size());
-  std::fprintf(stderr, "aah: %.*s\n", static_cast<int>(line_end), message.data());
+  const std::string line(message.substr(0, message.find('\n')));
+  std::fprintf(stderr, "aah: %s\n", line.c_str());
   return exit_code;
 }
 

@@ -2,17 +2,32 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 
 namespace aah {
 namespace {
 
 std::atomic<bool> stop_requested = false;
 std::atomic<int> stop_signal = 0;
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+std::atomic<time_t> stop_second = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<time_t>::is_always_lock_free);
+
+time_t Now() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
 
 void RequestStop(int signal) {
-  stop_signal = signal;
-  stop_requested = true;
+  if (!stop_requested) {
+    stop_signal = signal;
+    stop_second = Now();
+    stop_requested = true;
+  } else if (Now() - stop_second >= 2) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
 }
 
 }  // namespace
@@ -20,8 +35,7 @@ void RequestStop(int signal) {
 const std::atomic<bool>& CatchStopSignals() {
   struct sigaction action = {};
   action.sa_handler = RequestStop;
-  // The default handler comes back with the first signal; system calls go on.
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);

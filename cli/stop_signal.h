@@ -5,8 +5,10 @@
 
 namespace aah {
 
-// Makes the first SIGINT or SIGTERM set the returned flag, so that work can save and end by itself;
-// a second one ends the process at once.
+// Makes the first SIGINT or SIGTERM set the returned flag, so that work can save and end by itself.
+// Another one ends the process at once, unless it comes within a second or two: then it is taken
+// for an echo of the first, as where a signal reaches a process group and a parent passes it on as
+// well.
 const std::atomic<bool>& CatchStopSignals();
 
 // 128 + the signal that set the flag, as shells report it.

@@ -189,6 +189,7 @@ TEST_F(CommandLineTest, AStoppedRunSavesAndGoesOn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   kill(child, SIGTERM);
+  kill(child, SIGTERM);  // an echo changes nothing
   const Outcome stopped = Wait(child);
   EXPECT_EQ(stopped.exit_code, 128 + SIGTERM);
   EXPECT_THAT(stopped.errors, AllOf(HasSubstr("stopped after step "),
