@@ -27,11 +27,13 @@ namespace aah {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Keys per tile of a wide window: its panels and values stay in the second-level cache over all
-// strips of the block.
-constexpr int64_t kKeyBlock = 512;
-// Most keys of a tile: a strip whose keys are no more takes them in one.
+// Most keys of a tile: their panels and values stay in the second-level cache over all strips of a
+// block, and a strip's scores in the first.
 constexpr int64_t kMostColumns = 512;
+HWY_INLINE int64_t KeyBlockOf(int64_t head_dim) {
+  constexpr int64_t kTileFloats = 65536;
+  return std::min(kMostColumns, kTileFloats / head_dim / 64 * 64);
+}
 // A score row: whole vectors around the columns, and an odd number of cache lines, so that the rows
 // of a strip do not compete for the same cache sets.
 constexpr int64_t kScoreStride = kMostColumns + 3 * 16;
@@ -277,7 +279,8 @@ void ForwardBlockImpl(const cpu::ForwardBlock& block) {
   std::fill_n(block.out, row_count * block.head_dim, 0.0f);
   const HeadVisibility& head = block.visibility;
   std::vector<KeyRange> ranges;
-  if (head.window + head.sinks + kStripRows <= kMostColumns) {
+  const int64_t key_block = KeyBlockOf(block.head_dim);
+  if (head.window + head.sinks + kStripRows <= key_block) {
     // Narrow: what a strip sees is one tile, or two with sinks.
     for (int64_t row = 0; row < row_count; row += kStripRows) {
       const int64_t count = std::min(kStripRows, row_count - row);
@@ -288,7 +291,7 @@ void ForwardBlockImpl(const cpu::ForwardBlock& block) {
       }
     }
   } else {
-    KeyRangesOf(head, block.query_begin, block.query_end, kKeyBlock, ranges);
+    KeyRangesOf(head, block.query_begin, block.query_end, key_block, ranges);
     for (const KeyRange& range : ranges) {
       for (int64_t row = 0; row < row_count; row += kStripRows) {
         ForwardStrip<kStatistics>(block, row, std::min(kStripRows, row_count - row), range, rows);
