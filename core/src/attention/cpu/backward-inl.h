@@ -18,6 +18,8 @@
 #include "attention/cpu/backward.h"
 #include "attention/cpu/math-inl.h"
 #include "attention/cpu/matrix_tile-inl.h"
+#include "attention/cpu/nested_backward-inl.h"
+#include "attention/cpu/rows-inl.h"
 #include "attention/tile_walk.h"
 #include "hwy/highway.h"
 
@@ -26,7 +28,8 @@ namespace aah {
 namespace HWY_NAMESPACE {
 
 // Working memory of one worker. Leading dimensions in floats; a key block never has more than
-// `key_block` keys, a query block never more than kQueryBlock rows.
+// `key_block` keys, a query block never more than
+// kBackwardQueryBlock rows.
 struct BackwardWorkspace {
   BackwardWorkspace(float* scratch, int64_t head_dim, int64_t block)
       : row_length(block + kLanes),
@@ -39,12 +42,14 @@ struct BackwardWorkspace {
         query_rows(grad_value + block * head_dim),
         grad_out_rows(query_rows + kBackwardQueryBlock * head_dim),
         probability(grad_out_rows + kBackwardQueryBlock * head_dim),
-        grad_score(probability + kBackwardQueryBlock * row_length) {}
+        grad_score(probability + kBackwardQueryBlock * row_length),
+        constants{grad_score + kBackwardQueryBlock * row_length,
+                  grad_score + kBackwardQueryBlock * (row_length + 1)} {}
 
   // Odd in cache lines, so that a column of a tile does not fall into few sets of the cache.
   int64_t row_length;
-  float* key_panels;      // K^T in panels, times what turns a product into an exponent
-  float* value_panels;    // V^T in panels, times scale
+  float* key_panels;      // K^T in panels
+  float* value_panels;    // V^T in panels
   float* key_copy;        // [keys][head_dim], where the caller's are not contiguous
   const float* key_rows;  // [keys][head_dim], the copy or the caller's
   float* grad_key;        // [keys][head_dim]
@@ -53,6 +58,19 @@ struct BackwardWorkspace {
   float* grad_out_rows;   // [queries][head_dim], likewise
   float* probability;     // [queries][row_length]
   float* grad_score;      // [queries][row_length]
+  RowConstants constants;    // [queries], of a band of nested windows
+};
+
+// How raw products q.k become exponents of 2, and dO.v what dS is made of.
+struct ScoreUnits {
+  explicit ScoreUnits(const BackwardTask& task)
+      : scale(task.scale),
+        factor(task.softcap == 0 ? scale * std::numbers::log2e_v<float> : scale / task.softcap),
+        cap(task.softcap * std::numbers::log2e_v<float>) {}
+
+  float scale;
+  float factor;  // of q.k: to the exponent, or to the argument of tanh where scores are capped
+  float cap;     // 0: off
 };
 
 // A tile: some queries of one head by one block of keys.
@@ -60,79 +78,21 @@ struct BackwardTile {
   const BackwardHead* head;
   const float* query;      // [queries][head_dim]
   const float* grad_out;   // [queries][head_dim]
-  Rows<float> grad_query;  // row 0 is that of queries.begin
+  RowConstants constants;  // row 0 is that of queries.begin, so in grad_query
+  Rows<float> grad_query;
   Span queries;
   Span keys;
   bool full;
   int64_t head_dim;
-  float softcap;
+  ScoreUnits units;
 };
 
-#if HWY_TARGET != HWY_SCALAR
-
-// Four elements of a row, and of the row four further on where vectors hold eight.
-template <class D>
-HWY_INLINE hn::Vec<D> LoadFours(D d, const float* from, ptrdiff_t four_rows) {
-  if constexpr (hn::MaxLanes(d) == 4) {
-    return hn::LoadU(d, from);
-  } else {
-    const hn::Half<D> half;
-    return hn::Combine(d, hn::LoadU(half, from + four_rows), hn::LoadU(half, from));
-  }
-}
-
-// out[k][column] = factor * row(column)[k] for 4 k and as many rows as D has lanes, 4 or 8.
-template <class D>
-HWY_INLINE void TransposeFours(D d, const float* from, ptrdiff_t stride, hn::Vec<D> factor,
-                               float* out) {
-  const hn::Repartition<double, D> pairs;
-  const auto row = [&](int64_t n) {
-    return hn::Mul(factor, LoadFours(d, from + n * stride, 4 * stride));
-  };
-  const auto store = [&](int64_t k, auto fours) {
-    hn::StoreU(hn::BitCast(d, fours), d, out + k * kPanelWidth);
-  };
-  const auto r0 = row(0);
-  const auto r1 = row(1);
-  const auto r2 = row(2);
-  const auto r3 = row(3);
-  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, r0, r1));
-  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, r2, r3));
-  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, r0, r1));
-  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, r2, r3));
-  store(0, hn::InterleaveLower(pairs, low01, low23));
-  store(1, hn::InterleaveUpper(pairs, low01, low23));
-  store(2, hn::InterleaveLower(pairs, high01, high23));
-  store(3, hn::InterleaveUpper(pairs, high01, high23));
-}
-
-#endif
-
-// out[panel][k][column] = factor * row(panel * kPanelWidth + column)[k]; columns past the last row
-// are zero. head_dim is a multiple of 4.
-inline void PackTransposed(Rows<const float> source, Span rows, int64_t head_dim, float factor,
-                           float* HWY_RESTRICT out) {
+// K^T or V^T of a block of keys, panel by panel.
+inline void PackPanels(Rows<const float> source, Span rows, int64_t head_dim, float* panels) {
   for (int64_t begin = rows.begin; begin < rows.end; begin += kPanelWidth) {
-    const int64_t count = std::min(kPanelWidth, rows.end - begin);
-    int64_t column = 0;
-#if HWY_TARGET != HWY_SCALAR
-    const hn::CappedTag<float, 8> d;
-    constexpr int64_t kStep = static_cast<int64_t>(hn::MaxLanes(d));
-    const auto scale = hn::Set(d, factor);
-    for (; column + kStep <= count; column += kStep) {
-      const float* from = source.At(begin + column);
-      for (int64_t k = 0; k < head_dim; k += 4) {
-        TransposeFours(d, from + k, source.stride, scale, out + k * kPanelWidth + column);
-      }
-    }
-#endif
-    for (; column < kPanelWidth; ++column) {
-      const float* from = column < count ? source.At(begin + column) : nullptr;
-      for (int64_t k = 0; k < head_dim; ++k) {
-        out[k * kPanelWidth + column] = from == nullptr ? 0.0F : factor * from[k];
-      }
-    }
-    out += kPanelWidth * head_dim;
+    PackKeyPanelImpl<float>({source.At(begin), source.stride},
+                            std::min(kPanelWidth, rows.end - begin), head_dim, panels);
+    panels += kPanelWidth * head_dim;
   }
 }
 
@@ -152,20 +112,22 @@ inline const float* ContiguousRows(Rows<const float> source, Span rows, int64_t 
   return copy;
 }
 
-// In place, for one vector of scores x (in the units of key_panels) and of dP * scale:
-// p = 2^(x - log2_sum_exp) and dS = p (dP - delta).
+// In place, for one vector of products: p, q.k at first, becomes the probability
+// 2^(exponent - log2_sum_exp), and ds, dO.v at first, becomes p (scale dO.v - delta), times the
+// slope of the cap.
 template <bool kSoftcap>
-HWY_INLINE void ScoreGradients(float exponent_of_cap, float log2_sum_exp, float delta,
+HWY_INLINE void ScoreGradients(const ScoreUnits& units, float log2_sum_exp, float delta,
                                hn::Vec<FloatTag>& p, hn::Vec<FloatTag>& ds) {
   const FloatTag d;
   const auto lse = hn::Set(d, log2_sum_exp);
-  auto centred = hn::Sub(ds, hn::Set(d, delta));
+  const auto factor = hn::Set(d, units.factor);
+  auto centred = hn::MulSub(ds, hn::Set(d, units.scale), hn::Set(d, delta));
   if constexpr (kSoftcap) {
-    const auto t = Tanh(d, p);
+    const auto t = Tanh(d, hn::Mul(p, factor));
     centred = hn::Mul(centred, hn::NegMulAdd(t, t, hn::Set(d, 1.0F)));
-    p = hn::MulSub(t, hn::Set(d, exponent_of_cap), lse);
+    p = hn::MulSub(t, hn::Set(d, units.cap), lse);
   } else {
-    p = hn::Sub(p, lse);
+    p = hn::MulSub(p, factor, lse);
   }
   p = Exp2(d, p);
   ds = hn::Mul(p, centred);
@@ -173,13 +135,13 @@ HWY_INLINE void ScoreGradients(float exponent_of_cap, float log2_sum_exp, float 
 
 // One row of one panel; `visible` counts columns from the panel's first.
 template <bool kSoftcap, bool kWhole>
-HWY_INLINE void RowGradients(float exponent_of_cap, float log2_sum_exp, float delta, Span visible,
+HWY_INLINE void RowGradients(const ScoreUnits& units, float log2_sum_exp, float delta, Span visible,
                              float* HWY_RESTRICT probability, float* HWY_RESTRICT grad_score) {
   const FloatTag d;
   for (int64_t column = 0; column < kPanelWidth; column += kLanes) {
     auto p = hn::LoadU(d, probability + column);
     auto ds = hn::LoadU(d, grad_score + column);
-    ScoreGradients<kSoftcap>(exponent_of_cap, log2_sum_exp, delta, p, ds);
+    ScoreGradients<kSoftcap>(units, log2_sum_exp, delta, p, ds);
     if constexpr (!kWhole) {
       const auto index = hn::Iota(d, static_cast<float>(column));
       const auto seen = hn::And(hn::Ge(index, hn::Set(d, static_cast<float>(visible.begin))),
@@ -197,19 +159,18 @@ HWY_INLINE void RowGradients(float exponent_of_cap, float log2_sum_exp, float de
 template <bool kSoftcap, bool kWhole>
 HWY_NOINLINE void RowsGradients(const BackwardTile& tile, const BackwardWorkspace& w, Span rows,
                                 int64_t column) {
-  const BackwardHead& head = *tile.head;
-  const float exponent_of_cap = tile.softcap * std::numbers::log2e_v<float>;
+  const HeadVisibility& head = tile.head->visibility;
+  const ScoreUnits units = tile.units;
   const int64_t first_key = tile.keys.begin + column;
   const Span panel = {first_key, std::min(tile.keys.end, first_key + kPanelWidth)};
   for (int64_t row = rows.begin; row < rows.end; ++row) {
-    const int64_t query = tile.queries.begin + row;
     Span visible = {0, kPanelWidth};
     if constexpr (!kWhole) {
-      visible = VisibleKeys(head.visibility, head.visibility.PositionOf(query), panel);
+      visible = VisibleKeys(head, head.PositionOf(tile.queries.begin + row), panel);
       visible = {visible.begin - first_key, visible.end - first_key};
     }
     RowGradients<kSoftcap, kWhole>(
-        exponent_of_cap, head.constants.log2_sum_exp[query], head.constants.delta[query], visible,
+        units, tile.constants.log2_sum_exp[row], tile.constants.delta[row], visible,
         w.probability + row * w.row_length + column, w.grad_score + row * w.row_length + column);
   }
 }
@@ -302,7 +263,7 @@ inline void ScoreTile(const BackwardTile& tile, const BackwardWorkspace& w) {
     } else {
       MultiplyScores<2>(tile, w, seeing, column, 0);
     }
-    if (tile.softcap == 0) {
+    if (tile.units.cap == 0) {
       PanelGradients<false>(tile, w, seeing, column);
     } else {
       PanelGradients<true>(tile, w, seeing, column);
@@ -369,6 +330,15 @@ inline void AddTile(const BackwardTile& tile, const BackwardWorkspace& w) {
   }
 }
 
+inline RowConstants ConstantsOf(const BackwardTask& task, const BackwardHead& head, Span queries,
+                                const BackwardWorkspace& w) {
+  if (head.candidates.empty()) {
+    return {head.constants.log2_sum_exp + queries.begin, head.constants.delta + queries.begin};
+  }
+  BandConstants(head.candidates, queries, task.scale, w.constants);
+  return w.constants;
+}
+
 // Tiles of one head with one block of keys, for queries [range.begin, range.end).
 inline void AddRange(const BackwardTask& task, const BackwardHead& head, Span keys,
                      const QueryRange& range, const BackwardWorkspace& w) {
@@ -384,8 +354,8 @@ inline void AddRange(const BackwardTask& task, const BackwardHead& head, Span ke
     }
     const Span queries = {begin, end};
     AddTile({&head, ContiguousRows(head.query, queries, task.head_dim, w.query_rows),
-             ContiguousRows(head.grad_out, queries, task.head_dim, w.grad_out_rows), grad_query,
-             queries, keys, range.full, task.head_dim, task.softcap},
+             ContiguousRows(head.grad_out, queries, task.head_dim, w.grad_out_rows),
+             ConstantsOf(task, head, queries, w), grad_query, queries, keys, range.full, task.head_dim, ScoreUnits(task)},
             w);
     begin = end;
   }
@@ -405,10 +375,8 @@ inline void RunKeyBlock(const BackwardTask& task, Span keys, BackwardWorkspace w
                         std::vector<int64_t>& cleared) {
   const int64_t head_dim = task.head_dim;
   const size_t bytes = static_cast<size_t>(keys.size() * head_dim) * sizeof(float);
-  const float to_exponent =
-      task.softcap == 0 ? task.scale * std::numbers::log2e_v<float> : task.scale / task.softcap;
-  PackTransposed(task.key, keys, head_dim, to_exponent, w.key_panels);
-  PackTransposed(task.value, keys, head_dim, task.scale, w.value_panels);
+  PackPanels(task.key, keys, head_dim, w.key_panels);
+  PackPanels(task.value, keys, head_dim, w.value_panels);
   w.key_rows = ContiguousRows(task.key, keys, head_dim, w.key_copy);
   const bool in_place = task.grad_key.stride == head_dim && task.grad_value.stride == head_dim;
   if (in_place) {
@@ -418,11 +386,10 @@ inline void RunKeyBlock(const BackwardTask& task, Span keys, BackwardWorkspace w
   std::memset(w.grad_key, 0, bytes);
   std::memset(w.grad_value, 0, bytes);
   std::vector<QueryRange> ranges;
-  for (size_t n = 0; n < task.heads.size(); ++n) {
-    const BackwardHead& head = task.heads[n];
+  for (const BackwardHead& head : task.heads) {
     QueryRangesOf(head.visibility, keys.begin, keys.end, kBackwardQueryBlock, ranges);
     if (ranges.empty()) continue;
-    ClearUntil(head, head_dim, ranges.back().end, cleared[n]);
+    ClearUntil(head, head_dim, ranges.back().end, cleared[head.member]);
     for (const QueryRange& range : ranges) AddRange(task, head, keys, range, w);
   }
   if (in_place) return;
@@ -436,8 +403,10 @@ inline void RunKeyBlock(const BackwardTask& task, Span keys, BackwardWorkspace w
 inline void RunTask(const BackwardTask& task, float* scratch) {
   const int64_t block = BackwardKeyBlock(task.head_dim);
   const BackwardWorkspace workspace(scratch, task.head_dim, block);
-  std::vector<int64_t> cleared;  // per head: its own rows before are zeroed
-  for (const BackwardHead& head : task.heads) cleared.push_back(head.owned.begin);
+  std::vector<int64_t> cleared;  // per member: its own rows before are zeroed
+  for (const BackwardHead& head : task.heads) {
+    if (head.member == cleared.size()) cleared.push_back(head.owned.begin);
+  }
   const int64_t boundary = task.heads.front().visibility.SinkBoundary();
   for (int64_t begin = task.keys.begin; begin < task.keys.end;) {
     int64_t end = std::min(task.keys.end, (begin / block + 1) * block);
@@ -445,24 +414,32 @@ inline void RunTask(const BackwardTask& task, float* scratch) {
     RunKeyBlock(task, {begin, end}, workspace, cleared);
     begin = end;
   }
-  for (size_t n = 0; n < task.heads.size(); ++n) {
-    ClearUntil(task.heads[n], task.head_dim, task.heads[n].owned.end, cleared[n]);
+  for (const BackwardHead& head : task.heads) {
+    ClearUntil(head, task.head_dim, head.owned.end, cleared[head.member]);
   }
 }
 
-inline void PrepareRows(const BackwardRows& rows, int64_t begin, int64_t end) {
+HWY_INLINE float DotRow(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
+                        int64_t head_dim) {
   const hn::CappedTag<float, 8> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto sum = hn::Zero(d);
+  for (int64_t k = 0; k < head_dim; k += static_cast<int64_t>(hn::MaxLanes(d))) {
+    sum = hn::MulAdd(hn::LoadU(d, a + k), hn::LoadU(d, b + k), sum);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+inline void PrepareRows(const BackwardRows& rows, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
-    const float* out = rows.out.At(row);
-    const float* grad_out = rows.grad_out.At(row);
-    auto sum = hn::Zero(d);
-    for (int64_t k = 0; k < rows.head_dim; k += lanes) {
-      sum = hn::MulAdd(hn::LoadU(d, out + k), hn::LoadU(d, grad_out + k), sum);
-    }
-    rows.constants.delta[row] = rows.scale * hn::GetLane(hn::SumOfLanes(d, sum));
+    rows.constants.delta[row] =
+        rows.scale * DotRow(rows.out.At(row), rows.grad_out.At(row), rows.head_dim);
     rows.constants.log2_sum_exp[row] = *rows.log_sum_exp.At(row) * std::numbers::log2e_v<float>;
   }
+}
+
+inline void DotRowsImpl(Rows<const float> a, Rows<const float> b, int64_t head_dim, int64_t begin,
+                        int64_t end, float* dots) {
+  for (int64_t row = begin; row < end; ++row) dots[row] = DotRow(a.At(row), b.At(row), head_dim);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -5,31 +5,39 @@
 #include <cstdint>
 #include <span>
 
+#include "attention/cpu/forward.h"
 #include "attention/tile_walk.h"
 
 namespace aah {
 
-// Rows of one head of one sequence: row i starts at data + i * stride.
-template <typename Element>
-struct Rows {
-  Element* data = nullptr;
-  ptrdiff_t stride = 0;
+using cpu::Rows;
 
-  Element* At(int64_t row) const { return data + row * stride; }
-};
-
-// What a query row brings to every tile beside query and grad_out, in the kernel's units.
+// What a query row brings to every tile beside query and grad_out.
 struct RowConstants {
   float* log2_sum_exp = nullptr;  // log_sum_exp / ln 2
   float* delta = nullptr;         // scale * out . grad_out
 };
 
-// One query head of a task.
+// One of the candidates of nested windows that show a band of keys.
+struct CandidateRows {
+  const float* log_sum_exp = nullptr;  // [queries]
+  const float* out_dots = nullptr;     // [queries]: the candidate's out . grad_out
+  float weight = 0;                    // in the mixture
+};
+
+// Below this the weight of a band in a row counts as nothing.
+constexpr float kLeastBandWeight = 0x1p-100F;
+
+// One query head of a task, or one band of its keys where its windows are nested.
 struct BackwardHead {
   HeadVisibility visibility;
   Rows<const float> query;
   Rows<const float> grad_out;
-  RowConstants constants;  // [queries]
+  RowConstants constants;  // [queries]; unused where there are candidates
+  // Of a band: the candidates that show it, ascending. Empty where windows are not nested.
+  std::span<const CandidateRows> candidates;
+  // The head's place in the group. Bands of one head share its rows of grad_query.
+  size_t member = 0;
   // Queries that see no key of an earlier task: their rows of grad_query are overwritten.
   Rows<float> grad_query;
   Span owned;
@@ -72,6 +80,10 @@ struct BackwardRows {
   float scale = 1;
 };
 void PrepareBackwardRows(const BackwardRows& rows, int64_t begin, int64_t end);
+
+// dots[row] = a's row . b's row for rows [begin, end).
+void DotRows(Rows<const float> a, Rows<const float> b, int64_t head_dim, int64_t begin, int64_t end,
+             float* dots);
 
 }  // namespace aah
 

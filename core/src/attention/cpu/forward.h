@@ -18,8 +18,10 @@ int64_t KeyPanelWidth();
 // A run of rows in a strided tensor.
 template <typename Storage>
 struct Rows {
-  Storage* data;
-  ptrdiff_t stride;
+  Storage* data = nullptr;
+  ptrdiff_t stride = 0;
+
+  Storage* At(int64_t row) const { return data + row * stride; }
 };
 
 // Packs `count` <= KeyPanelWidth() keys into one panel; the columns beyond are zero.
