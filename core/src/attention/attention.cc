@@ -31,15 +31,17 @@ struct WorkerLayout {
   size_t query = 0;
   size_t out;
   size_t log_sum_exp;
+  size_t mixed;
   size_t workspace;
   size_t total;
 
-  explicit WorkerLayout(int64_t head_dim) {
+  WorkerLayout(int64_t head_dim, bool nested) {
     const auto rows = static_cast<size_t>(cpu::kQueryBlock);
     const auto dim = static_cast<size_t>(head_dim);
     out = query + rows * dim;
     log_sum_exp = out + rows * dim;
-    workspace = log_sum_exp + rows;
+    mixed = log_sum_exp + rows;
+    workspace = mixed + (nested ? rows * dim : 0);
     total = (workspace + cpu::ForwardWorkspace() + 15) / 16 * 16;
   }
 };
@@ -75,23 +77,28 @@ void RunTask(const ForwardCall<Storage>& call, const BlockTask& task, const cpu:
   cpu::LoadRows<Storage>(
       {call.query.At(task.sequence, task.head, task.query_begin), call.query.strides[2]}, rows,
       head_dim, call.score_scale.query_factor, scratch + layout.query);
-  cpu::RunForwardBlock({.visibility = call.VisibilityOf(task.sequence, task.head),
-                        .query_begin = task.query_begin,
-                        .query_end = task.query_end,
-                        .head_dim = head_dim,
-                        .score_cap = call.score_scale.cap,
-                        .query = scratch + layout.query,
-                        .keys = keys,
-                        .out = scratch + layout.out,
-                        .log_sum_exp = scratch + layout.log_sum_exp,
-                        .statistics = statistics,
-                        .workspace = scratch + layout.workspace});
-  cpu::StoreRows<Storage>(
-      scratch + layout.out, rows, head_dim,
-      {call.out.At(task.sequence, task.head, task.query_begin), call.out.strides[2]});
+  const cpu::ForwardBlock block = {.visibility = call.VisibilityOf(task.sequence, task.head),
+                                   .query_begin = task.query_begin,
+                                   .query_end = task.query_end,
+                                   .head_dim = head_dim,
+                                   .score_cap = call.score_scale.cap,
+                                   .query = scratch + layout.query,
+                                   .keys = keys,
+                                   .out = scratch + layout.out,
+                                   .log_sum_exp = scratch + layout.log_sum_exp,
+                                   .statistics = statistics,
+                                   .workspace = scratch + layout.workspace};
+  const cpu::Rows<Storage> out = {call.out.At(task.sequence, task.head, task.query_begin),
+                                  call.out.strides[2]};
+  if (call.nested != nullptr) {
+    RunNestedBlock(*call.nested, task.sequence, task.head, block, scratch + layout.mixed);
+    cpu::StoreRows<Storage>(scratch + layout.mixed, rows, head_dim, out);
+    return;
+  }
+  cpu::RunForwardBlock(block);
+  cpu::StoreRows<Storage>(block.out, rows, head_dim, out);
   for (int64_t row = 0; row < rows; ++row) {
-    *call.log_sum_exp.At(task.sequence, task.head, task.query_begin + row) =
-        scratch[layout.log_sum_exp + static_cast<size_t>(row)];
+    *call.log_sum_exp.At(task.sequence, task.head, task.query_begin + row) = block.log_sum_exp[row];
   }
 }
 
@@ -128,9 +135,11 @@ class BlockSums {
   std::vector<cpu::BlockStatistics> sums_;
 };
 
+}  // namespace
+
 template <typename Storage>
 void BlockForward(const ForwardCall<Storage>& call) {
-  const WorkerLayout layout(call.shape.head_dim);
+  const WorkerLayout layout(call.shape.head_dim, call.nested != nullptr);
   const Scratch scratch(static_cast<size_t>(call.parallel.worker_count()) * layout.total *
                         sizeof(float));
   BlockSums sums(call.shape, call.statistics.wanted());
@@ -153,8 +162,6 @@ void BlockForward(const ForwardCall<Storage>& call) {
     call.WriteStatistics(head, sums.TotalOf(head));
   }
 }
-
-}  // namespace
 
 template <typename Storage>
 void AttentionForward(ConstView4<Storage> query, ConstView4<Storage> key, ConstView4<Storage> value,
@@ -184,6 +191,7 @@ void AttentionForward(ConstView4<Storage> query, ConstView4<Storage> key, ConstV
 }
 
 #define AAH_FOR_STORAGE(Storage)                                                        \
+  template void BlockForward<Storage>(const ForwardCall<Storage>&);                     \
   template void AttentionForward<Storage>(                                              \
       ConstView4<Storage>, ConstView4<Storage>, ConstView4<Storage>, const Visibility&, \
       const AttentionOptions&, View4<Storage>, View3<float>, const HeadStatistics&, Parallel&);

@@ -19,7 +19,9 @@
 #include "aah/parallel.h"
 #include "aah/scratch.h"
 #include "aah/tensor_view.h"
+#include "attention/backward_call.h"
 #include "attention/checks.h"
+#include "attention/nested.h"
 #include "attention/tile_walk.h"
 
 namespace aah {
@@ -31,24 +33,7 @@ constexpr int64_t kTasks = 64;
 constexpr int64_t kMostSegments = 8;
 constexpr int64_t kRowsPerTask = 256;  // of the passes before and after
 
-struct Arguments {
-  AttentionShape shape;
-  ConstView4<float> query;
-  ConstView4<float> key;
-  ConstView4<float> value;
-  ConstView4<float> out;
-  ConstView3<float> log_sum_exp;
-  ConstView4<float> grad_out;
-  const Visibility& visibility;
-  View4<float> grad_query;
-  View4<float> grad_key;
-  View4<float> grad_value;
-};
-
-template <typename Element>
-Rows<Element> RowsOf(const TensorView<Element, 4>& view, int64_t sequence, int64_t head) {
-  return {view.At(sequence, head), view.strides[2]};
-}
+using Arguments = BackwardCall;
 
 // A run of keys of one (sequence, key/value head), its cost, and where its grad_query rows lie.
 struct Segment {
@@ -190,13 +175,14 @@ void RunSegment(const Arguments& a, const Constants& constants, const Segment& s
   const AttentionShape& shape = a.shape;
   float* buffer = buffers + segment.buffer;
   std::vector<BackwardHead> heads;
+  NestedBands bands;
   for (int64_t n = 0; n < shape.group(); ++n) {
     const int64_t h = segment.kv_head * shape.group() + n;
     BackwardHead head;
+    head.member = static_cast<size_t>(n);
     head.visibility = VisibilityOf(a.visibility, shape, segment.sequence, h);
     head.query = RowsOf(a.query, segment.sequence, h);
     head.grad_out = RowsOf(a.grad_out, segment.sequence, h);
-    head.constants = constants.Of(shape, segment.sequence, h);
     head.grad_query = RowsOf(a.grad_query, segment.sequence, h);
     head.owned = segment.owned[static_cast<size_t>(n)];
     head.shared = segment.shared[static_cast<size_t>(n)];
@@ -206,7 +192,12 @@ void RunSegment(const Arguments& a, const Constants& constants, const Segment& s
       head.shared_grad_query = {buffer, shape.head_dim};
       buffer += size;
     }
-    heads.push_back(head);
+    if (a.nested == nullptr) {
+      head.constants = constants.Of(shape, segment.sequence, h);
+      heads.push_back(head);
+    } else {
+      bands.Append(*a.nested, segment.sequence, h, head, heads);
+    }
   }
   BackwardTask task;
   task.heads = heads;
@@ -242,18 +233,28 @@ void AddBuffers(const Arguments& a, std::span<const Segment> segments, const flo
   }
 }
 
-void Run(const Arguments& a, Parallel& parallel) {
+// Fills the constants, which `memory` holds.
+Constants Prepare(const Arguments& a, Parallel& parallel, float* memory) {
   const AttentionShape& shape = a.shape;
-  const int64_t rows = shape.batch * shape.heads * shape.queries;
-  const Scratch constants_memory(static_cast<size_t>(2 * rows) * sizeof(float));
-  auto* first_constant = constants_memory.As<float>();
-  const Constants constants = {{first_constant, first_constant + rows}};
+  const Constants constants = {{memory, memory + shape.batch * shape.heads * shape.queries}};
   ForEachRowBlock(shape, parallel, [&](int64_t b, int64_t h, int64_t begin, int64_t end) {
     const Rows<const float> log_sum_exp = {a.log_sum_exp.At(b, h), a.log_sum_exp.strides[2]};
     PrepareBackwardRows({RowsOf(a.out, b, h), RowsOf(a.grad_out, b, h), log_sum_exp,
                          constants.Of(shape, b, h), shape.head_dim, shape.scale},
                         begin, end);
   });
+  return constants;
+}
+
+}  // namespace
+
+void RunBackward(const BackwardCall& a, Parallel& parallel) {
+  const AttentionShape& shape = a.shape;
+  const int64_t constant_count =
+      a.nested != nullptr ? 0 : 2 * shape.batch * shape.heads * shape.queries;
+  const Scratch constants_memory(static_cast<size_t>(constant_count) * sizeof(float));
+  Constants constants;
+  if (a.nested == nullptr) constants = Prepare(a, parallel, constants_memory.As<float>());
 
   std::vector<Segment> segments = CutIntoSegments(a);
   std::vector<size_t> order(segments.size());
@@ -276,8 +277,6 @@ void Run(const Arguments& a, Parallel& parallel) {
   });
 }
 
-}  // namespace
-
 void AttentionBackward(ConstView4<float> query, ConstView4<float> key, ConstView4<float> value,
                        ConstView4<float> out, ConstView3<float> log_sum_exp,
                        ConstView4<float> grad_out, const Visibility& visibility,
@@ -292,9 +291,18 @@ void AttentionBackward(ConstView4<float> query, ConstView4<float> key, ConstView
   CheckLikeQuery(shape, Named("grad_query", grad_query));
   CheckLikeKey(shape, Named("grad_key", grad_key));
   CheckLikeKey(shape, Named("grad_value", grad_value));
-  Run({shape, query, key, value, out, log_sum_exp, grad_out, visibility, grad_query, grad_key,
-       grad_value},
-      parallel);
+  RunBackward({.shape = shape,
+               .query = query,
+               .key = key,
+               .value = value,
+               .out = out,
+               .log_sum_exp = log_sum_exp,
+               .grad_out = grad_out,
+               .visibility = visibility,
+               .grad_query = grad_query,
+               .grad_key = grad_key,
+               .grad_value = grad_value},
+              parallel);
 }
 
 }  // namespace aah

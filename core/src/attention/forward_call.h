@@ -8,6 +8,7 @@
 #include "aah/attention.h"
 #include "attention/checks.h"
 #include "attention/cpu/forward.h"
+#include "attention/nested.h"
 
 namespace aah {
 
@@ -24,6 +25,8 @@ struct ForwardCall {
   AttentionShape shape;
   cpu::ScoreScale score_scale;
   Parallel& parallel;
+  // Null for plain attention. Otherwise `visibility` is the widest, log_sum_exp is not written.
+  const NestedOutputs* nested = nullptr;
 
   HeadVisibility VisibilityOf(int64_t sequence, int64_t head) const {
     return aah::VisibilityOf(visibility, shape, sequence, head);
@@ -39,6 +42,10 @@ struct ForwardCall {
     statistics.usage[h] = static_cast<float>(sum.usage / rows);
   }
 };
+
+// The path of blocks of queries.
+template <typename Storage>
+void BlockForward(const ForwardCall<Storage>& call);
 
 // The path of a single query per sequence.
 template <typename Storage>

@@ -241,6 +241,16 @@ HWY_INLINE void ForwardStrip(const cpu::ForwardBlock& block, int64_t first_row, 
                  row_count, head_dim, columns.all.size());
 }
 
+// Whether a row has seen no key so far.
+HWY_INLINE bool SawNothing(const RunningRows& rows, int64_t row) {
+  return rows.reference[row] == -std::numeric_limits<float>::infinity() && rows.sum[row] == 0;
+}
+
+// Natural log-sum-exp of the scores a row has seen so far.
+HWY_INLINE float LogSumExp(const RunningRows& rows, int64_t row) {
+  return kLn2 * (rows.reference[row] + std::log2(rows.sum[row]));
+}
+
 // Divides by the sums, writes log-sum-exp, gathers the statistics.
 template <bool kStatistics>
 void FinishBlock(const cpu::ForwardBlock& block, const RunningRows& rows) {
@@ -248,13 +258,13 @@ void FinishBlock(const cpu::ForwardBlock& block, const RunningRows& rows) {
   const int64_t row_count = block.query_end - block.query_begin;
   for (int64_t row = 0; row < row_count; ++row) {
     float* out = block.out + row * head_dim;
-    if (rows.reference[row] == -std::numeric_limits<float>::infinity() && rows.sum[row] == 0) {
+    if (SawNothing(rows, row)) {
       block.log_sum_exp[row] = -std::numeric_limits<float>::infinity();
       continue;
     }
     const float inverse = 1 / rows.sum[row];
     for (int64_t i = 0; i < head_dim; ++i) out[i] *= inverse;
-    block.log_sum_exp[row] = kLn2 * (rows.reference[row] + std::log2(rows.sum[row]));
+    block.log_sum_exp[row] = LogSumExp(rows, row);
     if constexpr (kStatistics) {
       double square = 0;
       for (int64_t i = 0; i < head_dim; ++i) square += double{out[i]} * double{out[i]};
@@ -269,14 +279,19 @@ void FinishBlock(const cpu::ForwardBlock& block, const RunningRows& rows) {
   }
 }
 
-template <bool kStatistics>
-void ForwardBlockImpl(const cpu::ForwardBlock& block) {
+// Before the first key.
+HWY_INLINE void StartRows(const cpu::ForwardBlock& block, RunningRows& rows) {
   const int64_t row_count = block.query_end - block.query_begin;
-  RunningRows rows;
   std::fill_n(rows.reference, row_count, -std::numeric_limits<float>::infinity());
   std::fill_n(rows.sum, row_count, 0.0f);
   std::fill_n(rows.weighted, row_count, 0.0f);
   std::fill_n(block.out, row_count * block.head_dim, 0.0f);
+}
+
+// All keys that block.visibility shows.
+template <bool kStatistics>
+HWY_INLINE void WalkKeys(const cpu::ForwardBlock& block, RunningRows& rows) {
+  const int64_t row_count = block.query_end - block.query_begin;
   const HeadVisibility& head = block.visibility;
   std::vector<KeyRange> ranges;
   const int64_t key_block = KeyBlockOf(block.head_dim);
@@ -298,6 +313,13 @@ void ForwardBlockImpl(const cpu::ForwardBlock& block) {
       }
     }
   }
+}
+
+template <bool kStatistics>
+void ForwardBlockImpl(const cpu::ForwardBlock& block) {
+  RunningRows rows;
+  StartRows(block, rows);
+  WalkKeys<kStatistics>(block, rows);
   FinishBlock<kStatistics>(block, rows);
 }
 
