@@ -121,7 +121,7 @@ void BenchWindows(const AttentionTensors& tensors, const BenchSink& sink) {
   Probe equal_probe = OurProbe(tensors, equal);
   std::vector<Probe*> probes = {&sdpa, &full_probe, &mixed_probe, &equal_probe};
   for (Probe& probe : window_probes) probes.push_back(&probe);
-  bench::RunInterleaved(probes, {.least = 5, .most = 9, .budget_seconds = 11});
+  bench::RunInterleaved(probes, {.least = 3, .most = 9, .budget_seconds = 9});
 
   sink(TorchOverOurs("sdpa_over_full_forward", sdpa, {full_probe, full}, kTokens, Pass::kForward,
                      1.15));
@@ -167,7 +167,7 @@ void BenchThreads(const AttentionTensors& tensors, int threads, const BenchSink&
   };
   Probe one = with_threads(1);
   Probe two = with_threads(2);
-  bench::RunInterleaved({&one, &two}, {.least = 3, .most = 7, .budget_seconds = 5});
+  bench::RunInterleaved({&one, &two}, {.least = 3, .most = 7, .budget_seconds = 4});
   at::set_num_threads(2);
   sink(TorchOverOurs("thread_scaling_forward_backward", one, {two, full}, kTokens, Pass::kBoth,
                      1.75));
