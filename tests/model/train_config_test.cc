@@ -98,6 +98,15 @@ TEST(TrainConfigTest, DifferencesNameKeyAndBothValues) {
   EXPECT_EQ(differences[2].is, "8");
 }
 
+TEST(TrainConfigTest, TheRecipesRead) {
+  for (const char* name : {"kjv.yaml", "own_text.yaml"}) {
+    const std::string path = std::string(AAH_RECIPE_DIR "/") + name;
+    const RunConfig config = ReadRunConfig(path, std::vector<std::string>{"seed=3"});
+    EXPECT_EQ(config.seed, 3u);
+    EXPECT_EQ(config.attention.variant, "windows");
+  }
+}
+
 TEST(TrainConfigTest, RefusesUnknownKeysWithTheNearest) {
   EXPECT_THAT(Refusal("trainig: {steps: 5}\n"), AllOf(HasSubstr("trainig"), HasSubstr("training")));
   EXPECT_THAT(Refusal("model: {head: 5}\n"), AllOf(HasSubstr("recipe.yaml:3"), HasSubstr("heads")));

@@ -5,7 +5,9 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -152,6 +154,58 @@ TEST(TrainStepTest, LearnsOneBatchByHeart) {
   for (int step = 1; step < 60; ++step)
     last = TrainStep(model, optimizer, stretches, settings).loss;
   EXPECT_LT(last, 0.5);
+}
+
+// A rectangular array of numbers.
+at::Tensor ToTensor(const nlohmann::json& array, at::ScalarType type) {
+  std::vector<double> numbers;
+  std::vector<int64_t> shape = {static_cast<int64_t>(array.size())};
+  if (array[0].is_array()) shape.push_back(static_cast<int64_t>(array[0].size()));
+  for (const nlohmann::json& row : array) {
+    if (row.is_array()) {
+      for (const nlohmann::json& number : row) numbers.push_back(number);
+    } else {
+      numbers.push_back(row);
+    }
+  }
+  return torch::tensor(numbers, torch::kDouble).view(shape).to(type);
+}
+
+TEST(TrainStepTest, FollowsTheReferencesLossesUnderFullAttention) {
+  std::ifstream stream(AAH_GOLDEN_SOURCE_DIR "/train_trajectory.json");
+  const nlohmann::json file = nlohmann::json::parse(stream);
+  const nlohmann::json& sizes = file.at("config");
+  ModelConfig config;
+  config.layers = sizes.at("n_layer");
+  config.heads = sizes.at("n_head");
+  config.width = sizes.at("n_embd");
+  config.mlp_width = sizes.at("n_ff");
+  config.context = sizes.at("seq_len");
+  config.vocabulary = sizes.at("vocab_size");
+  AttentionConfig attention;
+  attention.variant = "sdpa";
+  Gpt model(config, MakeAttentionVariant(attention, config), 1);
+  for (auto& parameter : model->named_parameters()) {
+    const torch::NoGradGuard no_grad;
+    parameter.value().copy_(ToTensor(file.at("init").at(parameter.key()), torch::kFloat));
+  }
+  AdamW optimizer(*model, {.weight_decay = 0.1,
+                           .decay_everything = true,
+                           .beta1 = 0.9,
+                           .beta2 = 0.999,
+                           .epsilon = 1e-8});
+
+  const nlohmann::json& full = file.at("cases").at(0);
+  ASSERT_EQ(full.at("regime"), "full_attention");
+  ASSERT_EQ(full.at("steps").size(), 24u);
+  for (size_t i = 0; i < full.at("steps").size(); ++i) {
+    const nlohmann::json& step = full.at("steps")[i];
+    const at::Tensor stretches = ToTensor(file.at("tokens")[i], torch::kLong);
+    const StepOutcome outcome =
+        TrainStep(model, optimizer, stretches,
+                  {.step = static_cast<int64_t>(i), .learning_rate = step.at("lr")});
+    EXPECT_NEAR(outcome.loss, step.at("loss").get<double>(), 2e-3) << "step " << i;
+  }
 }
 
 TEST(TrainStepTest, DropoutFollowsTheGenerator) {
