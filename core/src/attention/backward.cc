@@ -259,8 +259,8 @@ void RunBackward(const BackwardCall& a, Parallel& parallel) {
   std::vector<Segment> segments = CutIntoSegments(a);
   std::vector<size_t> order(segments.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&segments](size_t x, size_t y) {
-    return segments[x].pairs > segments[y].pairs;
+  std::sort(order.begin(), order.end(), [&segments](size_t x, size_t y) {
+    return segments[x].pairs != segments[y].pairs ? segments[x].pairs > segments[y].pairs : x < y;
   });
   const size_t buffer_size = PlaceBuffers(segments, shape.head_dim);
   const Scratch buffers(buffer_size * sizeof(float));

@@ -48,17 +48,17 @@ struct BackwardWorkspace {
 
   // Odd in cache lines, so that a column of a tile does not fall into few sets of the cache.
   int64_t row_length;
-  float* key_panels;      // K^T in panels
-  float* value_panels;    // V^T in panels
-  float* key_copy;        // [keys][head_dim], where the caller's are not contiguous
-  const float* key_rows;  // [keys][head_dim], the copy or the caller's
-  float* grad_key;        // [keys][head_dim]
-  float* grad_value;      // [keys][head_dim]
-  float* query_rows;      // [queries][head_dim], where the caller's are not contiguous
-  float* grad_out_rows;   // [queries][head_dim], likewise
-  float* probability;     // [queries][row_length]
-  float* grad_score;      // [queries][row_length]
-  RowConstants constants;    // [queries], of a band of nested windows
+  float* key_panels;       // K^T in panels
+  float* value_panels;     // V^T in panels
+  float* key_copy;         // [keys][head_dim], where the caller's are not contiguous
+  const float* key_rows;   // [keys][head_dim], the copy or the caller's
+  float* grad_key;         // [keys][head_dim]
+  float* grad_value;       // [keys][head_dim]
+  float* query_rows;       // [queries][head_dim], where the caller's are not contiguous
+  float* grad_out_rows;    // [queries][head_dim], likewise
+  float* probability;      // [queries][row_length]
+  float* grad_score;       // [queries][row_length]
+  RowConstants constants;  // [queries], of a band of nested windows
 };
 
 // How raw products q.k become exponents of 2, and dO.v what dS is made of.
@@ -355,7 +355,8 @@ inline void AddRange(const BackwardTask& task, const BackwardHead& head, Span ke
     const Span queries = {begin, end};
     AddTile({&head, ContiguousRows(head.query, queries, task.head_dim, w.query_rows),
              ContiguousRows(head.grad_out, queries, task.head_dim, w.grad_out_rows),
-             ConstantsOf(task, head, queries, w), grad_query, queries, keys, range.full, task.head_dim, ScoreUnits(task)},
+             ConstantsOf(task, head, queries, w), grad_query, queries, keys, range.full,
+             task.head_dim, ScoreUnits(task)},
             w);
     begin = end;
   }
