@@ -1,65 +1,17 @@
 // The operator's CPU kernels: torch tensors in, core's views, torch tensors out.
 #include <ATen/ATen.h>
 
-#include <limits>
-#include <string>
-#include <type_traits>
+#include <optional>
 
 #include "aah/attention.h"
 #include "aah/error.h"
 #include "aah/model/attention_timer.h"
 #include "aah/model/torch_parallel.h"
 #include "ops/attention_kernels.h"
+#include "ops/tensor_arguments.h"
 
 namespace aah {
 namespace {
-
-// Every tensor with heads that the operator makes lies [batch, tokens, heads, head_dim] in memory,
-// so that joining the heads for the projection that follows copies nothing.
-at::Tensor EmptyHeadsInner(const at::Tensor& like) {
-  return at::empty({like.size(0), like.size(2), like.size(1), like.size(3)}, like.options())
-      .transpose(1, 2);
-}
-
-at::Tensor WithUnitLastStride(const at::Tensor& tensor) {
-  return tensor.dim() == 0 || tensor.stride(-1) == 1 || tensor.size(-1) <= 1 ? tensor
-                                                                             : tensor.contiguous();
-}
-
-template <typename Element, size_t N>
-TensorView<Element, N> ViewOf(const at::Tensor& tensor) {
-  TensorView<Element, N> view;
-  view.data = static_cast<Element*>(tensor.data_ptr());
-  for (size_t axis = 0; axis < N; ++axis) {
-    view.shape[axis] = tensor.size(static_cast<int64_t>(axis));
-    view.strides[axis] = tensor.stride(static_cast<int64_t>(axis));
-  }
-  return view;
-}
-
-void CheckInputs(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  const auto check_one = [&](const char* name, const at::Tensor& tensor) {
-    AAH_CHECK(tensor.dim() == 4, "attention: ", name,
-              " must have four dimensions [batch, heads, tokens, head_dim], got ", tensor.dim());
-    AAH_CHECK(tensor.scalar_type() == query.scalar_type(), "attention: ", name,
-              " must have the type of query, ", c10::toString(query.scalar_type()), ", got ",
-              c10::toString(tensor.scalar_type()));
-    AAH_CHECK(tensor.device().is_cpu(), "attention: ", name, " must be on the CPU, got ",
-              tensor.device().str());
-  };
-  check_one("query", query);
-  check_one("key", key);
-  check_one("value", value);
-}
-
-// An int32 CPU vector argument; contiguous.
-at::Tensor Int32Vector(const char* name, const at::Tensor& tensor) {
-  AAH_CHECK(tensor.dim() == 1 && tensor.scalar_type() == at::kInt && tensor.device().is_cpu(),
-            "attention: ", name, " must be an int32 vector on the CPU, got ",
-            c10::toString(tensor.scalar_type()), " of ", tensor.dim(), " dimensions on ",
-            tensor.device().str());
-  return tensor.contiguous();
-}
 
 // Owns what a Visibility borrows.
 class VisibilityArguments {
@@ -68,17 +20,15 @@ class VisibilityArguments {
                       const std::optional<at::Tensor>& key_begin,
                       const std::optional<at::Tensor>& key_length)
       : windows_(Int32Vector("windows", windows)) {
-    AAH_CHECK(sinks >= 0 && sinks <= std::numeric_limits<int32_t>::max(),
-              "attention: sinks must be a number of tokens from 0 on, got ", sinks);
-    visibility_.windows = Span(windows_);
-    visibility_.sinks = static_cast<int32_t>(sinks);
+    visibility_.windows = Int32Span(windows_);
+    visibility_.sinks = Sinks(sinks);
     if (key_begin) {
       key_begin_ = Int32Vector("key_begin", *key_begin);
-      visibility_.key_begin = Span(key_begin_);
+      visibility_.key_begin = Int32Span(key_begin_);
     }
     if (key_length) {
       key_length_ = Int32Vector("key_length", *key_length);
-      visibility_.key_length = Span(key_length_);
+      visibility_.key_length = Int32Span(key_length_);
     }
   }
   VisibilityArguments(const VisibilityArguments&) = delete;
@@ -87,36 +37,11 @@ class VisibilityArguments {
   const Visibility& get() const { return visibility_; }
 
  private:
-  static std::span<const int32_t> Span(const at::Tensor& tensor) {
-    return {tensor.const_data_ptr<int32_t>(), static_cast<size_t>(tensor.numel())};
-  }
-
   at::Tensor windows_;
   at::Tensor key_begin_;
   at::Tensor key_length_;
   Visibility visibility_;
 };
-
-AttentionOptions Options(double scale, double softcap) {
-  return {static_cast<float>(scale), static_cast<float>(softcap)};
-}
-
-template <typename Element>
-std::span<Element> SpanOf(const at::Tensor& tensor) {
-  return {tensor.mutable_data_ptr<Element>(), static_cast<size_t>(tensor.numel())};
-}
-
-// Calls `run`, turning core's complaint about arguments into the exception that Python shows as a
-// ValueError.
-template <typename Run>
-auto WithTorchErrors(const Run& run) {
-  try {
-    return run();
-  } catch (const Error& error) {
-    TORCH_CHECK_VALUE(error.kind() != ErrorKind::kBadInput, error.what());
-    throw;
-  }
-}
 
 template <typename Storage>
 void ForwardFloat(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

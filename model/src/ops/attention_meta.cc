@@ -3,15 +3,10 @@
 #include <ATen/ATen.h>
 
 #include "ops/attention_kernels.h"
+#include "ops/tensor_arguments.h"
 
 namespace aah {
 namespace {
-
-at::Tensor EmptyHeadsInner(const at::Tensor& like) {
-  return at::empty_symint({like.sym_size(0), like.sym_size(2), like.sym_size(1), like.sym_size(3)},
-                          like.options())
-      .transpose(1, 2);
-}
 
 void CheckRank(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   TORCH_CHECK_VALUE(query.dim() == 4 && key.dim() == 4 && value.dim() == 4,
@@ -30,7 +25,7 @@ AttentionOutputs AttentionMeta(const at::Tensor& query, const at::Tensor& key,
   const auto options =
       query.options().dtype(query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   const c10::SymInt statistics_size = statistics ? query.sym_size(1) : c10::SymInt(0);
-  return {EmptyHeadsInner(query),
+  return {EmptyHeadsInnerSymbolic(query),
           at::empty_symint({query.sym_size(0), query.sym_size(1), query.sym_size(2)}, options),
           at::empty_symint({statistics_size}, options),
           at::empty_symint({statistics_size}, options),
@@ -46,7 +41,8 @@ AttentionGradients AttentionBackwardMeta(const at::Tensor& /*grad_out*/, const a
                                          const std::optional<at::Tensor>& /*key_begin*/,
                                          const std::optional<at::Tensor>& /*key_length*/) {
   CheckRank(query, key, value);
-  return {EmptyHeadsInner(query), EmptyHeadsInner(key), EmptyHeadsInner(value)};
+  return {EmptyHeadsInnerSymbolic(query), EmptyHeadsInnerSymbolic(key),
+          EmptyHeadsInnerSymbolic(value)};
 }
 
 at::Tensor RotaryMeta(const at::Tensor& x, const at::Tensor& /*table*/, bool /*inverse*/) {
