@@ -16,6 +16,7 @@ void AddTrainCommand(CLI::App& app, Command& chosen);
 void AddEvalCommand(CLI::App& app, Command& chosen);
 void AddSuiteCommand(CLI::App& app, Command& chosen);
 void AddReportCommand(CLI::App& app, Command& chosen);
+void AddInspectCommand(CLI::App& app, Command& chosen);
 void AddInfoCommand(CLI::App& app, Command& chosen);
 void AddBenchCommand(CLI::App& app, Command& chosen);
 

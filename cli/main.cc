@@ -34,6 +34,7 @@ int Run(int argc, char** argv) {
   AddEvalCommand(app, chosen);
   AddSuiteCommand(app, chosen);
   AddReportCommand(app, chosen);
+  AddInspectCommand(app, chosen);
   AddInfoCommand(app, chosen);
   AddBenchCommand(app, chosen);
   try {

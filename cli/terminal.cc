@@ -25,10 +25,14 @@ bool IsTerminal(FILE* stream) {
   return isatty(fileno(stream)) == 1 && !dumb;
 }
 
-std::string Bold(FILE* stream, std::string_view text) {
+bool UsesColour(FILE* stream) {
   const char* no_colour = std::getenv("NO_COLOR");
   const bool plain = no_colour != nullptr && no_colour[0] != '\0';
-  if (plain || !IsTerminal(stream)) return std::string(text);
+  return !plain && IsTerminal(stream);
+}
+
+std::string Bold(FILE* stream, std::string_view text) {
+  if (!UsesColour(stream)) return std::string(text);
   return "\x1b[1m" + std::string(text) + "\x1b[0m";
 }
 

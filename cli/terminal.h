@@ -10,6 +10,9 @@ namespace aah {
 // Whether `stream` is a terminal that understands control sequences.
 bool IsTerminal(FILE* stream);
 
+// Whether `stream` is to get colours: a terminal, and NO_COLOR is not set.
+bool UsesColour(FILE* stream);
+
 // `text` in bold where `stream` is a terminal and NO_COLOR is not set.
 std::string Bold(FILE* stream, std::string_view text);
 

@@ -90,24 +90,9 @@ RunLog ReadRunLog(const std::string& folder) {
   log.config = ReadRunConfig(ConfigPath(folder), {});
   log.metrics = ReadMetrics(folder);
   log.windows = ReadWindows(folder);
+  log.groups = ReadGroups(folder);
   log.machine = ReadMachineFacts(folder);
   return log;
-}
-
-std::vector<std::vector<int>> FinalWindows(const RunLog& log) {
-  const auto context = static_cast<int>(log.config.model.context);
-  const auto layers = static_cast<size_t>(log.config.model.layers);
-  const auto heads = static_cast<size_t>(log.config.model.heads);
-  std::vector<std::vector<int>> windows(layers, std::vector<int>(heads, context));
-  for (const WindowRecord& record : log.windows) {
-    const auto layer = static_cast<size_t>(record.layer);
-    const auto head = static_cast<size_t>(record.head);
-    AAH_CHECK(record.layer >= 0 && layer < layers && record.head >= 0 && head < heads,
-              WindowsPath(log.folder), ": layer ", record.layer, ", head ", record.head,
-              " where the model has ", layers, " layers of ", heads, " heads");
-    windows[layer][head] = std::min(record.window, context);
-  }
-  return windows;
 }
 
 std::vector<RunFigures> Compare(const std::vector<RunLog>& logs) {

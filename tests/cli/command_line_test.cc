@@ -108,6 +108,7 @@ TEST_F(CommandLineTest, EveryCommandExplainsItselfWithAnExample) {
                                                           {"eval"},
                                                           {"suite"},
                                                           {"report"},
+                                                          {"inspect"},
                                                           {"info"},
                                                           {"bench"},
                                                           {"bench", "attention"},
@@ -129,6 +130,10 @@ TEST_F(CommandLineTest, WrongArgumentsAreOneLineAndExitCode2) {
       {"info", "--bogus"},
       {"eval", "runs/none"},
       {"report", "runs/none"},
+      {"inspect"},
+      {"inspect", "runs/none"},
+      {"inspect", "runs/none", "--step", "first"},
+      {"inspect", "runs/none", "--json", "--csv", "tables"},
       {"suite", "none.yaml"},
       {"bench", "attention", "--isa", "MMX"},
       {"bench", "train", "--threads", "0"},
@@ -177,6 +182,28 @@ TEST_F(CommandLineTest, TrainsAndEvaluates) {
   EXPECT_NEAR(result["perplexity"].get<double>(), std::exp(result["loss"].get<double>()), 1e-6);
   EXPECT_EQ(result["by_position"].size(), 8u);
   EXPECT_THAT(Run({"eval", "runs/small"}).output, HasSubstr("position in the context"));
+}
+
+TEST_F(CommandLineTest, InspectsARun) {
+  PrepareSmallData();
+  const Outcome trained = Run({"train", "small.yaml", "attention={variant: window, window: 8}"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const Outcome shown = Run({"inspect", "runs/small", "--step", "2"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+  EXPECT_THAT(shown.output,
+              AllOf(HasSubstr("step 2 of 4"), HasSubstr("    0   8 8\n"),
+                    HasSubstr("nothing decided the windows"), Not(HasSubstr("\x1b"))));
+  const nlohmann::json json =
+      nlohmann::json::parse(Run({"inspect", "runs/small", "--json"}).output);
+  EXPECT_EQ(json["windows"], nlohmann::json::parse("[[8, 8]]"));
+  EXPECT_EQ(json["step"], 4);
+  const Outcome wrong = Run({"inspect", "runs/small", "--step", "5"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_EQ(wrong.errors,
+            "aah: step 5 of 'runs/small': the run has steps 1 to 4; the nearest is 4\n");
+  const Outcome tables = Run({"inspect", "runs/small", "--csv", "tables"});
+  EXPECT_EQ(tables.output, "tables/windows.csv\ntables/siblings.csv\n");
+  EXPECT_THAT(ReadText(folder_ / "tables/windows.csv"), HasSubstr("\n1,0,1,8,,,\n"));
 }
 
 TEST_F(CommandLineTest, AStoppedRunSavesAndGoesOn) {

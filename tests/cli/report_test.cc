@@ -41,7 +41,7 @@ TEST(ReportTest, HoldsTheRunsAsData) {
   const nlohmann::json data =
       DataOf(ReportPage({ReadRunLog(folder / "full"), ReadRunLog(folder / "window")}, "two runs"));
   EXPECT_EQ(data["title"], "two runs");
-  EXPECT_EQ(data["context"], 64);
+  EXPECT_EQ(data["slider"]["steps"], nlohmann::json::array());
   ASSERT_EQ(data["runs"].size(), 2u);
   EXPECT_EQ(data["runs"][0]["finished"], true);
   EXPECT_EQ(data["runs"][0]["figures"]["validation_loss"], 1.25);
@@ -50,10 +50,60 @@ TEST(ReportTest, HoldsTheRunsAsData) {
   EXPECT_EQ(data["runs"][1]["train"]["loss"], nlohmann::json({3.0, 2.5}));
   EXPECT_EQ(data["runs"][1]["train"]["elapsed"], nlohmann::json({1.0, 2.0}));
   EXPECT_EQ(data["runs"][1]["validation"]["step"], nlohmann::json({2}));
-  EXPECT_EQ(data["runs"][0]["windows"], nlohmann::json({{64, 64}, {64, 64}}));
+  EXPECT_EQ(data["runs"][0]["train"]["allocated"], nlohmann::json({0.5, 0.5, 0.5, 0.5}));
+  EXPECT_EQ(data["runs"][0]["windows"]["context"], 64);
+  EXPECT_EQ(data["runs"][0]["windows"]["changes"], nlohmann::json({{0, 0}, {0, 0}}));
   EXPECT_EQ(data["differences"], nlohmann::json({"attention.variant", "attention.window"}));
   ASSERT_EQ(data["machines"].size(), 2u);
   EXPECT_EQ(data["machines"][1]["runs"], nlohmann::json({"window"}));
+}
+
+TEST(ReportTest, HoldsWindowsAsChangesBetweenTheSlidersSteps) {
+  RunLog adaptive;
+  adaptive.config = SmallConfig("runs/adaptive");
+  adaptive.windows = {Window(1, 0, 0, 64), Window(1, 0, 1, 16), DecidedWindow(3, 0, 0, 8),
+                      DecidedWindow(3, 0, 1, 16)};
+  adaptive.groups = {Group(3, 0, 0, 0, 0, {0, 1}), Group(3, 0, 1, 0, {}, {0, 1})};
+  RunLog fixed;
+  fixed.config = SmallConfig("runs/fixed");
+  fixed.windows = {Window(2, 1, 1, 32)};
+  const nlohmann::json data = DataOf(ReportPage({adaptive, fixed}, "two"));
+  EXPECT_EQ(data["slider"], nlohmann::json::parse(R"({"steps": [1, 2, 3], "all": 3})"));
+  EXPECT_EQ(data["features"].size(), 9u);
+  const nlohmann::json windows = data["runs"][0]["windows"];
+  EXPECT_EQ(windows["values"], nlohmann::json({8, 16, 64}));
+  EXPECT_EQ(windows["states"], nlohmann::json::parse("[[0, 2, 1, 1], [], [0, 0]]"));
+  EXPECT_EQ(windows["changes"], nlohmann::json({{1, 0}, {0, 0}}));
+  EXPECT_EQ(windows["decisions"], 1);
+  EXPECT_EQ(windows["all_groupings"], 1);
+  EXPECT_EQ(windows["groupings"][0]["step"], 3);
+  EXPECT_EQ(windows["groupings"][0]["layers"][0][0],
+            nlohmann::json::parse(
+                "[0, 0, 0, [0, 1], 16, 0, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5]"));
+  EXPECT_EQ(windows["groupings"][0]["layers"][1], nlohmann::json::array());
+  EXPECT_EQ(data["runs"][1]["windows"]["states"], nlohmann::json::parse("[[], [3, 0], []]"));
+  EXPECT_EQ(data["runs"][1]["windows"]["groupings"], nlohmann::json::array());
+}
+
+TEST(ReportTest, ThinsOutThousandsOfDecisions) {
+  RunLog log;
+  log.config = SmallConfig("runs/long");
+  for (int step = 1; step <= 3000; ++step) {
+    log.windows.push_back(DecidedWindow(step, 0, 0, 1 + step % 60));
+    log.groups.push_back(Group(step, 0, 0, 0, {}, {0, 1}));
+  }
+  const nlohmann::json data = DataOf(ReportPage({log}, "long"));
+  const nlohmann::json& slider = data["slider"];
+  EXPECT_EQ(slider["steps"].size(), 300u);
+  EXPECT_EQ(slider["steps"].front(), 1);
+  EXPECT_EQ(slider["steps"].back(), 3000);
+  EXPECT_EQ(slider["all"], 3000);
+  const nlohmann::json& windows = data["runs"][0]["windows"];
+  ASSERT_EQ(windows["states"].size(), 300u);
+  EXPECT_EQ(windows["values"][windows["states"].back()[1].get<size_t>()], 1);  // of step 3000
+  EXPECT_EQ(windows["groupings"].size(), 40u);
+  EXPECT_EQ(windows["groupings"].back()["step"], 3000);
+  EXPECT_LT(windows.dump().size(), 20000u);
 }
 
 TEST(ReportTest, ThinsOutALongRun) {
@@ -84,6 +134,7 @@ TEST(ReportTest, OpensOfflineAndSurvivesHostileNames) {
   EXPECT_EQ(DataOf(page)["runs"][0]["name"], log.name);
   EXPECT_THAT(page, HasSubstr("plotly.js v"));
   EXPECT_THAT(page, Not(HasSubstr("@PLOTLY@")));
+  EXPECT_THAT(page, Not(HasSubstr("@WINDOWS@")));
   EXPECT_THAT(page, Not(HasSubstr("<script src=")));
   EXPECT_THAT(page, Not(HasSubstr("<link ")));
 }

@@ -50,28 +50,6 @@ TEST(RunLogTest, AnUnfinishedRunIsWhatItHasLogged) {
   EXPECT_THAT(table, HasSubstr("12.5%"));
 }
 
-TEST(RunLogTest, TheLastWindowOfAHeadCountsClampedToTheContext) {
-  const ScratchFolder folder;
-  const RunConfig config = SmallConfig(folder / "run");
-  WriteRun(config, 4, true);
-  for (const WindowRecord& record : {WindowRecord{0, 0, 0, 8}, WindowRecord{0, 0, 1, 1000},
-                                     WindowRecord{0, 1, 1, 16}, WindowRecord{2, 0, 0, 32}}) {
-    AppendText(WindowsPath(config.out), ToJsonLine(record) + "\n");
-  }
-  EXPECT_THAT(FinalWindows(ReadRunLog(config.out)),
-              ElementsAre(ElementsAre(32, 64), ElementsAre(64, 16)));
-}
-
-TEST(RunLogTest, RefusesAHeadThatTheModelDoesNotHave) {
-  const ScratchFolder folder;
-  const RunConfig config = SmallConfig(folder / "run");
-  WriteRun(config, 4, true);
-  AppendText(WindowsPath(config.out), ToJsonLine(WindowRecord{0, 0, 2, 8}) + "\n");
-  const RunLog log = ReadRunLog(config.out);
-  EXPECT_THAT(ErrorOf([&] { FinalWindows(log); }),
-              HasSubstr("layer 0, head 2 where the model has 2 layers of 2 heads"));
-}
-
 TEST(RunLogTest, RefusesAFolderWithoutARun) {
   const ScratchFolder folder;
   EXPECT_THAT(ErrorOf([&] { ReadRunLog(folder.path()); }), HasSubstr("is no run folder"));

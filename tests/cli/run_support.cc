@@ -3,7 +3,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "aah/model/run_folder.h"
 #include "aah/model/train_config.h"
@@ -67,6 +70,32 @@ void WriteRun(const RunConfig& config, int steps, bool finished) {
   summary.parameters = 12345;
   summary.seconds = 4;
   AppendText(MetricsPath(config.out), ToJsonLine(summary) + "\n");
+}
+
+WindowRecord Window(int64_t step, int layer, int head, int window) {
+  return {.step = step, .layer = layer, .head = head, .window = window, .decision = {}};
+}
+
+WindowRecord DecidedWindow(int64_t step, int layer, int head, int window) {
+  WindowRecord record = Window(step, layer, head, window);
+  record.decision = HeadDecision{.groups = {0}, .raw_index = 0, .index = 0};
+  return record;
+}
+
+GroupRecord Group(int64_t step, int layer, int level, int group, std::optional<int> parent,
+                  std::vector<int32_t> heads) {
+  GroupRecord record;
+  record.step = step;
+  record.layer = layer;
+  record.level = level;
+  record.group = group;
+  record.parent = parent;
+  record.heads = std::move(heads);
+  for (int i = 0; i < 9; ++i) record.features.push_back(0.5 + i);
+  record.raw_index = 1;
+  record.index = 1;
+  record.window = 16;
+  return record;
 }
 
 }  // namespace aah

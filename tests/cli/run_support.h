@@ -1,9 +1,13 @@
 #ifndef AAH_TESTS_CLI_RUN_SUPPORT_H_
 #define AAH_TESTS_CLI_RUN_SUPPORT_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "aah/error.h"
+#include "aah/model/run_folder.h"
 #include "aah/model/train_config.h"
 
 namespace aah {
@@ -32,6 +36,14 @@ RunConfig SmallConfig(const std::string& out);
 void WriteRun(const RunConfig& config, int steps, bool finished);
 
 void AppendText(const std::string& path, const std::string& text);
+
+// Records as training logs them; a decision's groups are {0}, its indices 0.
+WindowRecord Window(int64_t step, int layer, int head, int window);
+WindowRecord DecidedWindow(int64_t step, int layer, int head, int window);
+
+// With features 0.5, 1.5, ..., 8.5, indices 1 and a window of 16.
+GroupRecord Group(int64_t step, int layer, int level, int group, std::optional<int> parent,
+                  std::vector<int32_t> heads);
 
 // The message of the aah::Error that `call` throws; empty where it throws none.
 template <typename Call>

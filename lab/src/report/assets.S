@@ -8,6 +8,10 @@ aah_page_html_end:
 aah_page_js:
     .incbin "page.js"
 aah_page_js_end:
+    .global aah_windows_js, aah_windows_js_end
+aah_windows_js:
+    .incbin "windows.js"
+aah_windows_js_end:
     .global aah_plotly_js, aah_plotly_js_end
 aah_plotly_js:
     .incbin "plotly.min.js"

@@ -142,46 +142,19 @@ function addAxisButtons() {
   }
 }
 
-// ---- Windows ----
-function drawMaps() {
-  const all = runs.flatMap((run) => run.windows.flat());
-  const low = Math.log2(Math.min(...all, data.context / 2)), high = Math.log2(Math.max(...all, 2));
-  const ticks = [];
-  const stride = Math.max(1, Math.round((high - low) / 4));
-  for (let power = Math.floor(high); power >= low; power -= stride) ticks.push(power);
-  runs.forEach((run, index) => {
-    const box = element("div", byId("maps"));
-    const heads = run.windows[0].length, layers = run.windows.length;
-    const cell = Math.max(20, Math.min(44, 380 / heads));
-    const last = index === runs.length - 1;
-    const width = 70 + cell * heads + (last ? 70 : 0);
-    const trace = {
-      type: "heatmap", z: run.windows.map((row) => row.map(Math.log2)),
-      text: run.windows, texttemplate: cell >= 32 ? "%{text}" : "", textfont: {size: 10},
-      zmin: low, zmax: high, colorscale: "Viridis", reversescale: true, xgap: 1, ygap: 1,
-      showscale: last,
-      colorbar: {tickvals: ticks, ticktext: ticks.map((p) => String(2 ** p)), thickness: 12,
-                 title: {text: "window"}},
-      hovertemplate: "layer %{y}, head %{x}<br>window %{text}<extra></extra>",
-    };
-    const layout = {
-      title: {text: run.name, font: {size: 14, color: colour(index)}, x: 0.02},
-      width, height: 90 + Math.max(cell * 0.8 * layers, 60),
-      margin: {l: 50, r: last ? 80 : 10, t: 34, b: 44},
-      xaxis: {title: {text: "head"}, dtick: heads > 16 ? 4 : 1, zeroline: false, showgrid: false},
-      yaxis: {title: {text: "layer"}, dtick: layers > 16 ? 4 : 1, autorange: "reversed",
-              zeroline: false, showgrid: false},
-      font: {size: 12},
-    };
-    Plotly.newPlot(box, [trace], layout, {displayModeBar: false});
-  });
+// ---- Settings and machine ----
+// Of a section with many keys only its name: a run with a controller has all of its settings.
+function withoutLongSections(keys) {
+  const section = (key) => key.slice(0, key.lastIndexOf("."));
+  const isLong = (key) => keys.filter((other) => section(other) === section(key)).length > 6;
+  return [...new Set(keys.map((key) => isLong(key) ? section(key) : key))];
 }
 
-// ---- Settings and machine ----
 function fillSettings() {
   byId("differences").textContent = data.differences.length
-      ? "The runs differ in " + data.differences.join(", ") + "; all other settings are equal."
-      : "All settings are equal.";
+      ? "The runs differ in " + withoutLongSections(data.differences).join(", ") +
+        "; all other settings are equal."
+      : runs.length > 1 ? "All settings are equal." : "";
   for (const run of runs) {
     const details = element("details", byId("configs"));
     element("summary", details, run.name + " – " + run.folder);
@@ -205,6 +178,8 @@ function fillMachines() {
 fillFigures();
 addAxisButtons();
 drawLoss("step");
-drawMaps();
+drawAllocated();
+addMaps();
+addTree();
 fillSettings();
 fillMachines();

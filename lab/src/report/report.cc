@@ -8,21 +8,25 @@
 #include <vector>
 
 #include "aah/error.h"
+#include "aah/head_features.h"
 #include "aah/io/file.h"
 #include "aah/io/json.h"
 #include "aah/lab/machine.h"
 #include "aah/lab/run_log.h"
 #include "aah/lab/table.h"
 #include "aah/model/train_config.h"
+#include "report/window_data.h"
 
 // Put into the program by assets.S.
 extern "C" {
-extern const char aah_page_html[];      // NOLINT(readability-identifier-naming)
-extern const char aah_page_html_end[];  // NOLINT(readability-identifier-naming)
-extern const char aah_page_js[];        // NOLINT(readability-identifier-naming)
-extern const char aah_page_js_end[];    // NOLINT(readability-identifier-naming)
-extern const char aah_plotly_js[];      // NOLINT(readability-identifier-naming)
-extern const char aah_plotly_js_end[];  // NOLINT(readability-identifier-naming)
+extern const char aah_page_html[];       // NOLINT(readability-identifier-naming)
+extern const char aah_page_html_end[];   // NOLINT(readability-identifier-naming)
+extern const char aah_page_js[];         // NOLINT(readability-identifier-naming)
+extern const char aah_page_js_end[];     // NOLINT(readability-identifier-naming)
+extern const char aah_windows_js[];      // NOLINT(readability-identifier-naming)
+extern const char aah_windows_js_end[];  // NOLINT(readability-identifier-naming)
+extern const char aah_plotly_js[];       // NOLINT(readability-identifier-naming)
+extern const char aah_plotly_js_end[];   // NOLINT(readability-identifier-naming)
 }
 
 namespace aah {
@@ -54,25 +58,29 @@ Json FiguresJson(const RunFigures& figures) {
   };
 }
 
-// Loss and elapsed time; of a long run the mean loss of equal groups of steps.
+// Loss, allocated context and elapsed time; of a long run the means of equal groups of steps.
 Json TrainJson(const std::vector<StepRecord>& steps) {
   Json step = Json::array();
   Json loss = Json::array();
   Json elapsed = Json::array();
+  Json allocated = Json::array();
   const size_t group = (steps.size() + kMostPoints - 1) / kMostPoints;
   double seconds = 0;
   for (size_t begin = 0; begin < steps.size(); begin += group) {
     const size_t end = std::min(begin + group, steps.size());
     double sum = 0;
+    double allocated_sum = 0;
     for (size_t i = begin; i < end; ++i) {
       sum += steps[i].loss;
+      allocated_sum += steps[i].allocated_context_ratio;
       seconds += steps[i].seconds;
     }
     step.push_back(steps[end - 1].step);
     loss.push_back(Number(sum / static_cast<double>(end - begin)));
     elapsed.push_back(Number(seconds));
+    allocated.push_back(Number(allocated_sum / static_cast<double>(end - begin)));
   }
-  return {{"step", step}, {"loss", loss}, {"elapsed", elapsed}};
+  return {{"step", step}, {"loss", loss}, {"elapsed", elapsed}, {"allocated", allocated}};
 }
 
 Json ValidationJson(const std::vector<ValidationRecord>& records) {
@@ -140,6 +148,7 @@ std::string Subtitle(const std::vector<RunLog>& logs, const std::vector<RunFigur
 
 Json PageData(const std::vector<RunLog>& logs, const std::string& title) {
   const std::vector<RunFigures> figures = Compare(logs);
+  const SliderSteps slider = StepsOfSlider(logs);
   Json runs = Json::array();
   for (size_t i = 0; i < logs.size(); ++i) {
     const RunLog& log = logs[i];
@@ -150,14 +159,15 @@ Json PageData(const std::vector<RunLog>& logs, const std::string& title) {
         {"figures", FiguresJson(figures[i])},
         {"train", TrainJson(log.metrics.steps)},
         {"validation", ValidationJson(log.metrics.validations)},
-        {"windows", FinalWindows(log)},
+        {"windows", WindowData(log, slider.shown)},
         {"config", RunConfigYaml(log.config)},
     });
   }
   return {
       {"title", title},
       {"subtitle", Subtitle(logs, figures)},
-      {"context", logs.front().config.model.context},
+      {"slider", {{"steps", slider.shown}, {"all", slider.all}}},
+      {"features", FeatureNames()},
       {"runs", runs},
       {"differences", DifferingKeys(logs)},
       {"machines", MachinesJson(logs)},
@@ -197,6 +207,7 @@ std::string ReportPage(const std::vector<RunLog>& logs, const std::string& title
   std::string filled;
   Fill(page, "@DATA@", ScriptSafe(PageData(logs, title)), filled);
   Fill(page, "@PLOTLY@", Asset(aah_plotly_js, aah_plotly_js_end), filled);
+  Fill(page, "@WINDOWS@", Asset(aah_windows_js, aah_windows_js_end), filled);
   Fill(page, "@SCRIPT@", Asset(aah_page_js, aah_page_js_end), filled);
   filled += page;
   return filled;

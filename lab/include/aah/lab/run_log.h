@@ -20,15 +20,12 @@ struct RunLog {
   RunConfig config;
   RunMetrics metrics;
   std::vector<WindowRecord> windows;
+  std::vector<GroupRecord> groups;
   std::optional<MachineFacts> machine;
 };
 
 // Throws aah::Error where `folder` is no run folder or a log is malformed.
 RunLog ReadRunLog(const std::string& folder);
-
-// [layer][head]: the window in force at the end of the log, clamped to the context; the context
-// itself for a head that was never given another.
-std::vector<std::vector<int>> FinalWindows(const RunLog& log);
 
 // A run in figures, NaN where nothing was logged. Of a finished run its summary; of an unfinished
 // one what the summary would be if it ended here.
