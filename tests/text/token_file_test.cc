@@ -258,5 +258,47 @@ TEST(TokenFile, SaysWhatIsWrongWithAPath) {
   EXPECT_THAT(BadInput([&] { TokenFile::Open(folder.Path("")); }), HasSubstr("tokens.bin"));
 }
 
+TEST(TokenFile, SaysWhichPredictionsCount) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Path("tokens.bin");
+  EXPECT_EQ(WriteSample(path).scored, std::nullopt);
+  const auto options = [&](int64_t context, int64_t first, int64_t step, int64_t count) {
+    TokenFileWriter::Options result = Options(path, 300);
+    result.scored = {.context = context, .first = first, .step = step, .count = count};
+    return result;
+  };
+  TokenFileWriter writer(options(3, 0, 2, 2));
+  writer.AddDocument(Split::kTrain, std::vector<int32_t>{1, 2, 3, 4}, 4);
+  EXPECT_THAT(BadInput([&] { writer.AddDocument(Split::kTrain, std::vector<int32_t>{1, 2}, 2); }),
+              HasSubstr("2 tokens is not the 4"));
+  writer.AddDocument(Split::kTest, std::vector<int32_t>{5, 6, 7, 8}, 4);
+  const TokenFileInfo written = writer.Finish();
+  const ScoredPredictions expected = {.context = 3, .first = 0, .step = 2, .count = 2};
+  EXPECT_EQ(written.scored, expected);
+  EXPECT_EQ(TokenFile::Open(path).info().scored, expected);
+  EXPECT_THAT(expected.Positions(), ElementsAre(0, 2));
+
+  for (const auto& bad : {options(3, 0, 2, 3), options(3, 3, 1, 1), options(3, 0, 0, 2),
+                          options(3, 0, -1, 1), options(3, -1, 1, 1), options(0, 0, 1, 1),
+                          options(3, 0, 1, 0), options(int64_t{1} << 62, 0, 1, 1)}) {
+    EXPECT_THAT(BadInput([&] { TokenFileWriter{bad}; }), HasSubstr("scored predictions"));
+  }
+}
+
+TEST(TokenFile, RefusesScoredPredictionsThatDoNotFit) {
+  const TemporaryFolder folder;
+  WriteSample(folder.Path("tokens.bin"));
+  const std::string bytes = Bytes(folder.Path("tokens.bin"));
+  const auto refused = [&](token_file_format::ScoredRecord scored) {
+    return BadInput([&] { Parse(WithHeader(bytes, [&](Header& h) { h.scored = scored; })); });
+  };
+  const uint64_t huge = ~uint64_t{0};
+  EXPECT_THAT(refused({2, 0, 1, 3}), HasSubstr("scored predictions"));
+  EXPECT_THAT(refused({2, 1, 1, 0}), HasSubstr("scored predictions"));
+  EXPECT_THAT(refused({huge, 0, 1, huge}), HasSubstr("scored predictions"));
+  EXPECT_THAT(refused({2, 0, huge, 1}), HasSubstr("scored predictions"));
+  EXPECT_THAT(refused({2, 0, 1, 2}), HasSubstr("document 1 has 2 tokens, not the 3"));
+}
+
 }  // namespace
 }  // namespace aah

@@ -24,6 +24,13 @@ void CheckRoom(int64_t count, int64_t context, std::span<Id> out) {
 StretchSpace::StretchSpace(const TokenFile& file, Split split, int64_t context, BoundaryRule rule)
     : file_(&file), context_(context), rule_(rule) {
   AAH_CHECK(context >= 1, "a context is at least 1 token, got ", context);
+  if (const auto& scored = file.info().scored) {
+    AAH_CHECK(context == scored->context && rule != BoundaryRule::kStream, file.path(),
+              ": expected the context that the task was made for, ", scored->context,
+              ", within documents, got ", context,
+              rule == BoundaryRule::kStream ? " across documents" : "",
+              "; set model.context or prepare the task for that context");
+  }
   const SplitInfo& part = file.split(split);
   int64_t longest = 0;
   for (int64_t i = part.documents.begin; i < part.documents.end; ++i) {

@@ -13,6 +13,7 @@
 #include "aah/io/json.h"
 #include "aah/random.h"
 #include "aah/text/tokenizer.h"
+#include "data_set.h"
 
 namespace aah {
 namespace {
@@ -170,28 +171,17 @@ class Preparation {
 };
 
 void CheckOptions(const PrepareOptions& options) {
-  AAH_CHECK(!options.output.empty(), "name the folder the data set goes to");
   const auto valid = [](double fraction) { return fraction >= 0 && fraction < 1; };
   AAH_CHECK(valid(options.validation_fraction) && valid(options.test_fraction) &&
                 options.validation_fraction + options.test_fraction < 1,
             "the fractions of validation and test are at least 0 and below 1 together, got ",
             options.validation_fraction, " and ", options.test_fraction);
-  std::error_code ignored;
-  const auto token_path = std::filesystem::path(options.output) / "tokens.bin";
-  AAH_CHECK(options.overwrite || !std::filesystem::exists(token_path, ignored), options.output,
-            ": there is a data set already; name another folder or ask to overwrite it");
+  CheckOutputFree(options.output, options.overwrite);
 }
 
 std::string Describe(const PrepareOptions& options, const Tokenizer& tokenizer,
                      const PrepareResult& result) {
   const TokenFileInfo& info = result.info;
-  nlohmann::ordered_json splits = nlohmann::ordered_json::object();
-  for (int i = 0; i < kSplitCount; ++i) {
-    const SplitInfo& split = info.splits[i];
-    splits[std::string(SplitName(static_cast<Split>(i)))] = {{"tokens", split.tokens.size()},
-                                                             {"documents", split.documents.size()},
-                                                             {"text_bytes", split.text_bytes}};
-  }
   nlohmann::ordered_json root = {
       {"format", "aah token data"},
       {"version", 1},
@@ -211,7 +201,7 @@ std::string Describe(const PrepareOptions& options, const Tokenizer& tokenizer,
       {"tokens", info.token_count},
       {"bytes_per_token", info.bytes_per_token},
       {"end_of_document", nullptr},
-      {"splits", std::move(splits)},
+      {"splits", DescribeSplits(info)},
       {"content_hash", info.content_hash}};
   if (info.end_of_document) root["end_of_document"] = *info.end_of_document;
   // Paths need not be UTF-8.

@@ -66,6 +66,21 @@ void CheckCounts(const Header& header, uint64_t file_size, const std::string& or
             kRemedy);
 }
 
+void CheckScored(const Header& header, std::span<const std::byte> bounds,
+                 const std::string& origin) {
+  const token_file_format::ScoredRecord& scored = header.scored;
+  AAH_CHECK(token_file_format::IsValid(scored), origin, ": ", scored.count,
+            " scored predictions from ", scored.first, " in steps of ", scored.step,
+            " are not in a context of ", scored.context, kRemedy);
+  if (scored.count == 0) return;
+  for (uint64_t i = 0; i < header.document_count; ++i) {
+    const uint64_t size = LoadBound(bounds, i + 1) - LoadBound(bounds, i);
+    AAH_CHECK(size == scored.context + 1, origin, ": document ", i, " has ", size,
+              " tokens, not the ", scored.context + 1, " of a context and its last target",
+              kRemedy);
+  }
+}
+
 void CheckBounds(const Header& header, std::span<const std::byte> bounds,
                  const std::string& origin) {
   bool rising =
@@ -112,6 +127,12 @@ std::string_view SplitName(Split split) {
   return kNames[static_cast<size_t>(split)];
 }
 
+std::vector<int64_t> ScoredPredictions::Positions() const {
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < count; ++i) positions.push_back(first + i * step);
+  return positions;
+}
+
 TokenFileInfo token_file_format::ToInfo(const Header& header) {
   TokenFileInfo info;
   info.bytes_per_token = static_cast<int>(header.bytes_per_token);
@@ -135,6 +156,12 @@ TokenFileInfo token_file_format::ToInfo(const Header& header) {
   info.tokenizer_name = header.tokenizer_name.data();
   info.tokenizer_hash = ToHex(header.tokenizer_hash);
   info.content_hash = ToHex(header.content_hash);
+  if (header.scored.count > 0) {
+    info.scored = {.context = static_cast<int64_t>(header.scored.context),
+                   .first = static_cast<int64_t>(header.scored.first),
+                   .step = static_cast<int64_t>(header.scored.step),
+                   .count = static_cast<int64_t>(header.scored.count)};
+  }
   return info;
 }
 
@@ -166,6 +193,7 @@ TokenFile TokenFile::FromMemory(std::span<const std::byte> bytes, const std::str
   file.bounds_ = bytes.subspan(BoundsOffset(header.token_count, header.bytes_per_token));
   CheckBounds(header, file.bounds_, origin);
   CheckSplits(header, file.bounds_, origin);
+  CheckScored(header, file.bounds_, origin);
   file.origin_ = origin;
   file.info_ = token_file_format::ToInfo(header);
   return file;

@@ -26,6 +26,15 @@ struct SplitRecord {
   uint64_t text_bytes = 0;
 };
 
+// ScoredPredictions; all zero where every prediction counts.
+struct ScoredRecord {
+  uint64_t context = 0;
+  uint64_t first = 0;
+  uint64_t step = 0;
+  uint64_t count = 0;
+  bool operator==(const ScoredRecord&) const = default;
+};
+
 // The header as it lies in the file. A split ends where the next one begins.
 struct Header {
   std::array<char, 8> magic = kMagic;
@@ -39,7 +48,8 @@ struct Header {
   std::array<char, kNameBytes> tokenizer_name = {};  // padded with zeros, at least one
   Sha256::Digest tokenizer_hash = {};
   Sha256::Digest content_hash = {};
-  std::array<std::byte, 232> reserved = {};
+  ScoredRecord scored = {};
+  std::array<std::byte, 200> reserved = {};
   Sha256::Digest header_hash = {};  // of all bytes before it
 };
 static_assert(sizeof(Header) == 512);
@@ -56,6 +66,14 @@ inline uint32_t BytesPerToken(uint64_t vocabulary_size) {
   if (vocabulary_size <= 1U + std::numeric_limits<uint8_t>::max()) return 1;
   if (vocabulary_size <= 1U + std::numeric_limits<uint16_t>::max()) return 2;
   return 4;
+}
+
+// Whether the record names predictions of a document of context + 1 tokens, or none at all.
+inline bool IsValid(const ScoredRecord& scored) {
+  if (scored == ScoredRecord{}) return true;
+  return scored.context < std::numeric_limits<uint32_t>::max() && scored.first < scored.context &&
+         scored.step >= 1 && scored.step <= scored.context && scored.count >= 1 &&
+         scored.count - 1 <= (scored.context - 1 - scored.first) / scored.step;
 }
 
 // What the header says, in the public form. The header must have been checked.

@@ -55,6 +55,17 @@ TokenFileWriter::TokenFileWriter(const Options& options) {
   AAH_CHECK(options.tokenizer_name.size() < token_file_format::kNameBytes,
             "a tokenizer's name has at most ", token_file_format::kNameBytes - 1, " bytes, '",
             options.tokenizer_name, "' has ", options.tokenizer_name.size());
+  token_file_format::ScoredRecord record;
+  if (options.scored) {
+    const ScoredPredictions& scored = *options.scored;
+    record = {.context = static_cast<uint64_t>(scored.context),
+              .first = static_cast<uint64_t>(scored.first),
+              .step = static_cast<uint64_t>(scored.step),
+              .count = static_cast<uint64_t>(scored.count)};
+    AAH_CHECK(record.count > 0 && token_file_format::IsValid(record), scored.count,
+              " scored predictions from ", scored.first, " in steps of ", scored.step,
+              " are not in a context of ", scored.context);
+  }
   const Sha256::Digest tokenizer_hash = FromHex(options.tokenizer_hash);
 
   state_ = std::make_unique<State>(options.path);
@@ -62,6 +73,7 @@ TokenFileWriter::TokenFileWriter(const Options& options) {
   header.vocabulary_size = static_cast<uint64_t>(options.vocabulary_size);
   header.bytes_per_token = token_file_format::BytesPerToken(header.vocabulary_size);
   if (options.end_of_document) header.end_of_document = *options.end_of_document;
+  header.scored = record;
   std::ranges::copy(options.tokenizer_name, header.tokenizer_name.begin());
   header.tokenizer_hash = tokenizer_hash;
   // Its place; the figures are known last.
@@ -87,8 +99,12 @@ void TokenFileWriter::AddDocument(Split split, std::span<const int32_t> ids, int
     const auto end = static_cast<int32_t>(header.end_of_document);
     state_->Pack({&end, 1});
   }
+  const uint64_t size = state_->buffer.size() / header.bytes_per_token;
+  AAH_CHECK(header.scored.count == 0 || size == header.scored.context + 1, "a document of ", size,
+            " tokens is not the ", header.scored.context + 1,
+            " that a context and its last target make");
   state_->WriteHashed(state_->buffer);
-  header.token_count += state_->buffer.size() / header.bytes_per_token;
+  header.token_count += size;
   header.document_count += 1;
   header.splits[static_cast<int>(split)].text_bytes += static_cast<uint64_t>(text_bytes);
   state_->bounds.push_back(header.token_count);

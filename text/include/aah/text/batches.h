@@ -25,7 +25,8 @@ enum class BoundaryRule {
 // batches and evaluation. `file` must outlive it.
 class StretchSpace {
  public:
-  // Throws aah::Error for context < 1 and where no stretch fits, with both sizes.
+  // Throws aah::Error for context < 1 and where no stretch fits, with both sizes; where the file
+  // says which predictions count, also for another context than its own and for kStream.
   StretchSpace(const TokenFile& file, Split split, int64_t context, BoundaryRule rule);
 
   int64_t context() const { return context_; }

@@ -33,6 +33,19 @@ struct SplitInfo {
       0;  // bytes of UTF-8 text the split's tokens stand for, separators not counted
 };
 
+// Which predictions of a document count, where the rest of it is noise that no model can predict:
+// generated tasks. Prediction p is that of token p + 1 from tokens 0 to p. Every document then has
+// context + 1 tokens and is one stretch.
+struct ScoredPredictions {
+  int64_t context = 0;
+  int64_t first = 0;  // predictions first, first + step, ..., `count` of them, all below context
+  int64_t step = 0;   // 1 to context
+  int64_t count = 0;  // >= 1
+
+  std::vector<int64_t> Positions() const;  // [count], rising
+  bool operator==(const ScoredPredictions&) const = default;
+};
+
 // What a token file says about itself.
 struct TokenFileInfo {
   int bytes_per_token = 0;  // 1, 2 or 4, unsigned
@@ -45,6 +58,7 @@ struct TokenFileInfo {
   std::string tokenizer_name;
   std::string tokenizer_hash;  // 64 hexadecimal digits, Tokenizer::hash()
   std::string content_hash;    // 64 hexadecimal digits, SHA-256 over tokens and document bounds
+  std::optional<ScoredPredictions> scored;  // none: every prediction counts
 };
 
 // A memory-mapped token file, read only. Safe to use from several threads at once.
@@ -103,6 +117,7 @@ class TokenFileWriter {
     std::optional<int32_t> end_of_document;
     std::string tokenizer_name;  // at most 63 bytes
     std::string tokenizer_hash;  // 64 hexadecimal digits
+    std::optional<ScoredPredictions> scored = {};  // none: every prediction counts
   };
 
   // Throws aah::Error for bad options or a folder that is not writable.
@@ -112,7 +127,8 @@ class TokenFileWriter {
   TokenFileWriter& operator=(const TokenFileWriter&) = delete;
 
   // Appends one document of `split` and, where the file has one, the end-of-document token. Splits
-  // come in order: train, validation, test. Throws aah::Error for ids outside the vocabulary.
+  // come in order: train, validation, test. Throws aah::Error for ids outside the vocabulary, and
+  // for a document of another length than `scored` asks for.
   void AddDocument(Split split, std::span<const int32_t> ids, int64_t text_bytes);
 
   // Completes the file and returns what its header says.
