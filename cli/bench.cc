@@ -141,6 +141,10 @@ void AddBenchCommand(CLI::App& app, Command& chosen) {
            "Whole training steps with head-wise windows over torch's full attention; under a "
            "minute.",
            kNative, BenchTrain, chosen);
+  AddBench(*command, "controller",
+           "What deciding windows adds to a training step, over the same step with the same "
+           "windows given; about a minute.",
+           kNative, BenchController, chosen);
 }
 
 }  // namespace aah

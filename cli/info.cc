@@ -8,6 +8,7 @@
 #include "aah/lab/machine.h"
 #include "aah/model/attention_variant.h"
 #include "aah/model/torch_parallel.h"
+#include "aah/regime.h"
 #include "cli/command.h"
 
 namespace aah {
@@ -24,6 +25,7 @@ int Info(bool json) {
     for (const AttentionVariantEntry& entry : AttentionVariants()) {
       object["attention_variants"].push_back(entry.name);
     }
+    for (const Regime& regime : Regimes()) object["regimes"].push_back(regime.name);
     std::printf("%s\n", object.dump().c_str());
     return 0;
   }
@@ -39,6 +41,9 @@ int Info(bool json) {
     std::printf("  %-16s %s\n", std::string(entry.name).c_str(),
                 std::string(entry.summary).c_str());
   }
+  std::printf("\nregimes of the AAH controller (attention.regime):\n ");
+  for (const Regime& regime : Regimes()) std::printf(" %s", std::string(regime.name).c_str());
+  std::printf(" fixed:<w> shuffle_post_select\n");
   return 0;
 }
 

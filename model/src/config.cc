@@ -1,8 +1,27 @@
 #include "aah/model/config.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "aah/error.h"
 
 namespace aah {
+
+std::vector<int32_t> DefaultWindows(int64_t context) {
+  std::vector<int32_t> windows;
+  for (const int64_t part : {8, 4, 2, 1}) {
+    if (context / part >= 1) windows.push_back(static_cast<int32_t>(context / part));
+  }
+  // Of very short contexts several parts are the same.
+  windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
+  return windows;
+}
+
+const std::string& AttentionName(const AttentionConfig& attention) {
+  return attention.variant == "aah" ? attention.control.regime : attention.variant;
+}
 
 void CheckModelConfig(const ModelConfig& config) {
   const auto positive = [](const char* name, int64_t value) {

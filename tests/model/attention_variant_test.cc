@@ -53,7 +53,7 @@ std::string Refusal(const AttentionConfig& attention) {
 TEST(AttentionVariants, NamesOfTheTable) {
   std::vector<std::string> names;
   for (const AttentionVariantEntry& entry : AttentionVariants()) names.emplace_back(entry.name);
-  EXPECT_THAT(names, ElementsAre("full", "sdpa", "window", "windows"));
+  EXPECT_THAT(names, ElementsAre("full", "sdpa", "window", "windows", "aah"));
 }
 
 TEST(AttentionVariants, WindowsInForce) {
@@ -128,7 +128,9 @@ TEST(AttentionVariants, RefusesWhatDoesNotFit) {
 // A policy that shortens its windows from step to step and keeps what it is told.
 class ShrinkingWindows final : public WindowPolicy {
  public:
-  void BeginStep(int64_t step) override { window_ = static_cast<int32_t>(8 >> step); }
+  void BeginStep(int64_t step, int64_t /*micro_batches*/) override {
+    window_ = static_cast<int32_t>(8 >> step);
+  }
   std::span<const int32_t> Decide(const AttentionInputs& inputs) override {
     windows_.assign(static_cast<size_t>(inputs.query.size(1)), window_);
     return windows_;
@@ -156,7 +158,7 @@ TEST(WindowPolicy, ChangesWindowsEachStepAndSeesStatistics) {
   const ShrinkingWindows* seen = policy.get();
   const auto variant = MakeWindowedAttention(std::move(policy), 0);
   for (int64_t step = 0; step < 4; ++step) {
-    variant->BeginStep(step);
+    variant->BeginStep(step, 1);
     EXPECT_EQ(variant->windows()[0][0], 8 >> step);
     const AttentionInputs inputs = RandomInputs(1);
     const at::Tensor expected =
@@ -172,11 +174,11 @@ TEST(WindowPolicy, ChangesWindowsEachStepAndSeesStatistics) {
 
 TEST(WindowPolicy, GradientsUseTheWindowsOfTheirForwardPass) {
   const auto variant = MakeWindowedAttention(std::make_unique<ShrinkingWindows>(), 0);
-  variant->BeginStep(1);
+  variant->BeginStep(1, 1);
   AttentionInputs inputs = RandomInputs(0);
   inputs.query.requires_grad_();
   const at::Tensor out = variant->Attend(inputs);
-  variant->BeginStep(3);
+  variant->BeginStep(3, 1);
   variant->Attend(RandomInputs(0));
   out.sum().backward();
   const at::Tensor query = inputs.query.detach().clone().requires_grad_();
@@ -186,7 +188,7 @@ TEST(WindowPolicy, GradientsUseTheWindowsOfTheirForwardPass) {
 
 TEST(WindowPolicy, StateGoesThroughTheVariant) {
   const auto variant = MakeWindowedAttention(std::make_unique<ShrinkingWindows>(), 0);
-  variant->BeginStep(2);
+  variant->BeginStep(2, 1);
   const auto other = MakeWindowedAttention(std::make_unique<ShrinkingWindows>(), 0);
   other->Restore(variant->Save());
   EXPECT_EQ(other->windows()[0][0], 2);

@@ -68,6 +68,59 @@ TEST(RunFolderTest, KeepsTheNamesThatOtherProgramsRead) {
   EXPECT_EQ(ToJsonLine(WindowRecord{1, 0, 3, 64}), R"({"step":1,"layer":0,"head":3,"window":64})");
 }
 
+TEST(RunFolderTest, DecisionsAndGroupsComeBackAsWritten) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  std::filesystem::create_directories(run);
+  WindowRecord decided = {1, 0, 3, 64};
+  decided.decision = HeadDecision{.groups = {2, 0}, .raw_index = 3, .index = 1};
+  EXPECT_EQ(ToJsonLine(decided),
+            R"({"step":1,"layer":0,"head":3,"window":64,"groups":[2,0],"raw_index":3,"index":1})");
+  Append(WindowsPath(run),
+         ToJsonLine(decided) + "\n" + ToJsonLine(WindowRecord{2, 0, 3, 32}) + "\n");
+  const std::vector<WindowRecord> windows = ReadWindows(run);
+  ASSERT_EQ(windows.size(), 2u);
+  EXPECT_EQ(windows[0].decision, decided.decision);
+  EXPECT_FALSE(windows[1].decision.has_value());
+
+  GroupRecord top;
+  top.level = 1;
+  top.heads = {0, 1, 2};
+  top.features = {0.5, 1.0 / 3};
+  GroupRecord bottom = top;
+  bottom.level = 0;
+  bottom.parent = 0;
+  bottom.raw_index = 2;
+  bottom.index = 1;
+  bottom.window = 16;
+  Append(GroupsPath(run), ToJsonLine(top) + "\n" + ToJsonLine(bottom) + "\n");
+  const std::vector<GroupRecord> groups = ReadGroups(run);
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_FALSE(groups[0].parent || groups[0].index || groups[0].window);
+  EXPECT_EQ(groups[0].features, top.features);
+  EXPECT_EQ(groups[1].parent, 0);
+  EXPECT_EQ(groups[1].raw_index, 2);
+  EXPECT_EQ(groups[1].window, 16);
+  EXPECT_THAT(groups[1].heads, ElementsAre(0, 1, 2));
+
+  StepRecord step;
+  step.flops_per_token = 1e6;
+  step.control = ControlRecord{.path = "update",
+                               .features_seconds = 0.25,
+                               .grouping_seconds = 0.5,
+                               .decision_seconds = 1,
+                               .groups_per_level = {{4, 2}, {3}}};
+  Append(MetricsPath(run), ToJsonLine(step) + "\n" + ToJsonLine(StepRecord{}) + "\n");
+  const RunMetrics metrics = ReadMetrics(run);
+  ASSERT_TRUE(metrics.steps[0].control.has_value());
+  EXPECT_EQ(metrics.steps[0].control->path, "update");
+  EXPECT_EQ(metrics.steps[0].control->decision_seconds, 1);
+  EXPECT_THAT(metrics.steps[0].control->groups_per_level,
+              ElementsAre(ElementsAre(4, 2), ElementsAre(3)));
+  EXPECT_EQ(metrics.steps[0].flops_per_token, 1e6);
+  EXPECT_FALSE(metrics.steps[1].control.has_value());
+}
+
 TEST(RunFolderTest, LeavesOutALineCutShortAndRefusesAMalformedOne) {
   const TemporaryFolder folder;
   const std::string run = folder / "run";

@@ -65,10 +65,93 @@ TEST(TrainConfigTest, AttentionIsAWordOrASection) {
   EXPECT_EQ(windows.sinks, 2);
 }
 
+TEST(TrainConfigTest, ARegimeIsAWordOrASection) {
+  const AttentionConfig word = Parse("seed: 4\nattention: full_adaptive\n").attention;
+  EXPECT_EQ(word.variant, "aah");
+  EXPECT_EQ(word.control.regime, "full_adaptive");
+  // Of the default context of 1,024, the default warm-up, the run's seed.
+  EXPECT_THAT(word.control.windows, ElementsAre(128, 256, 512, 1024));
+  EXPECT_EQ(word.control.warmup_steps, 100);
+  EXPECT_EQ(word.control.seed, 4u);
+  EXPECT_EQ(Parse("", {"attention.variant=shallow_freeze"}).attention.control.regime,
+            "shallow_freeze");
+  EXPECT_EQ(Parse("attention: fixed:64\n").attention.control.regime, "fixed:64");
+
+  const AttentionConfig section =
+      Parse(
+          "optimizer: {warmup_steps: 7}\n"
+          "attention: {regime: shallow_freeze, sinks: 2, control: {windows: [8, 64], "
+          "control_interval: 9, upper_metric: l2, siblings: sibling_bias, logit_scale: 0.1}}\n")
+          .attention;
+  EXPECT_EQ(section.variant, "aah");
+  EXPECT_EQ(section.sinks, 2);
+  EXPECT_EQ(section.control.regime, "shallow_freeze");
+  EXPECT_THAT(section.control.windows, ElementsAre(8, 64));
+  EXPECT_EQ(section.control.control_interval, 9);
+  EXPECT_EQ(section.control.warmup_steps, 7);
+  EXPECT_EQ(section.control.hierarchy.upper_metric, SimilarityMetric::kL2);
+  EXPECT_EQ(section.control.siblings, SiblingScoring::kBias);
+  EXPECT_EQ(section.control.logit_scale, 0.1F);
+}
+
+TEST(TrainConfigTest, RefusesControllersThatCannotBe) {
+  const auto refusal = [](const std::string& control) {
+    return Refusal("attention: {regime: full_adaptive, control: {" + control + "}}\n");
+  };
+  EXPECT_THAT(Refusal("attention: full_adaptve\n"), HasSubstr("did you mean 'full_adaptive'"));
+  EXPECT_THAT(Refusal("attention: {regime: shalow_freeze}\n"),
+              AllOf(HasSubstr("recipe.yaml:3"), HasSubstr("attention.regime"),
+                    HasSubstr("did you mean 'shallow_freeze'")));
+  EXPECT_THAT(Refusal("attention: fixed:0\n"), HasSubstr("at least 1"));
+  EXPECT_THAT(refusal("control_interval: 0"),
+              AllOf(HasSubstr("attention.control.control_interval"), HasSubstr("got '0'")));
+  EXPECT_THAT(refusal("sim_threshold: 1.5"), HasSubstr("attention.control.sim_threshold"));
+  EXPECT_THAT(refusal("super_threshold: -2"), HasSubstr("attention.control.super_threshold"));
+  EXPECT_THAT(refusal("windows: [64, 32]"),
+              AllOf(HasSubstr("attention.control"), HasSubstr("ascending")));
+  EXPECT_THAT(refusal("windows: [32, 32]"), HasSubstr("repeats 32"));
+  EXPECT_THAT(refusal("windows: [0, 32]"), HasSubstr("at least 1"));
+  EXPECT_THAT(refusal("windows: []"), HasSubstr("at least one candidate"));
+  EXPECT_THAT(refusal("joint_siblings: 9"),
+              AllOf(HasSubstr("joint_siblings is 9"), HasSubstr("4 heads")));
+  EXPECT_THAT(refusal("feature_ema: 1"), HasSubstr("feature_ema"));
+  EXPECT_THAT(refusal("upper_metric: cosin"), HasSubstr("'cosine'"));
+  EXPECT_THAT(refusal("control_intervl: 5"), HasSubstr("control_interval"));
+  EXPECT_THAT(Refusal("attention: {variant: full, regime: full_adaptive}\n"),
+              HasSubstr("attention.regime"));
+  EXPECT_THAT(Refusal("attention: {regime: full_adaptive, window: 8}\n"),
+              HasSubstr("attention.control.windows"));
+}
+
+// The names that recipes use are those of core.
+TEST(TrainConfigTest, ControllersHaveOneSetOfNames) {
+  const auto control = [](const std::string& key, const std::string& word) {
+    return Parse("attention: {control: {" + key + ": " + word + "}}\n").attention.control;
+  };
+  for (const char* name : {"cosine", "centered_cosine", "l2", "cosine_normdiff"}) {
+    EXPECT_EQ(control("upper_metric", name).hierarchy.upper_metric, ParseSimilarityMetric(name));
+  }
+  for (const char* name : {"mean", "mean_std", "mean_var", "mean_global_offset"}) {
+    EXPECT_EQ(control("aggregate", name).hierarchy.aggregate, ParseGroupAggregate(name));
+  }
+  for (const char* name :
+       {"base", "enriched", "contrastive", "position_aware", "relative_sibling_mean"}) {
+    EXPECT_EQ(control("input", name).input, ParseControllerInput(name));
+  }
+  for (const char* name : {"none", "joint_sibling", "sibling_bias"}) {
+    EXPECT_EQ(control("siblings", name).siblings, ParseSiblingScoring(name));
+  }
+}
+
 TEST(TrainConfigTest, WrittenConfigReadsBackEqual) {
   std::vector<RunConfig> configs = {
-      Parse(""), Parse("attention: sdpa\n"), Parse("attention: {window: 16, sinks: 1}\n"),
+      Parse(""),
+      Parse("attention: sdpa\n"),
+      Parse("attention: {window: 16, sinks: 1}\n"),
       Parse("attention: {windows: [[1, 2, 3, 4], [5, 6, 7, 8]]}\n"),
+      Parse("attention: full_adaptive\n"),
+      Parse("attention: {regime: shuffle_post_select, control: {windows: [3, 5], seed: 9, "
+            "feature_ema: 0.8, joint_output_scale: 0.3, max_depth: 2, deep_scorer: true}}\n"),
       Parse("model: {positions: rope, tied_head: false, dropout: 0.1, norm_epsilon: 1.0e-6}\n"
             "seed: 18446744073709551615\ninit_from: 'a: b'\n")};
   for (const RunConfig& config : configs) {
@@ -104,6 +187,21 @@ TEST(TrainConfigTest, TheRecipesRead) {
     const RunConfig config = ReadRunConfig(path, std::vector<std::string>{"seed=3"});
     EXPECT_EQ(config.seed, 3u);
     EXPECT_EQ(config.attention.variant, "windows");
+  }
+}
+
+TEST(TrainConfigTest, TheAdaptiveRecipesRead) {
+  for (const char* name : {"paper_1b.yaml", "aah_small.yaml", "aah_tiny.yaml"}) {
+    const RunConfig config = ReadRunConfig(std::string(AAH_RECIPE_DIR "/") + name, {});
+    EXPECT_EQ(config.attention.variant, "aah") << name;
+  }
+  // The paper's recipe spells out every key; its controller's are the defaults.
+  RunConfig paper = ReadRunConfig(AAH_RECIPE_DIR "/paper_1b.yaml", {});
+  RunConfig defaults = paper;
+  defaults.attention.control = ControlOptions{};
+  EXPECT_THAT(CompareRunConfigs(paper, defaults), IsEmpty());
+  for (const auto& line : {"sim_threshold:", "deep_scorer:", "control_interval:", "seed:"}) {
+    EXPECT_THAT(FileText(AAH_RECIPE_DIR "/paper_1b.yaml"), HasSubstr(line));
   }
 }
 

@@ -102,4 +102,32 @@ std::string FileText(const std::string& path) {
   return text.str();
 }
 
+void ExpectSameRun(const std::string& run, const std::string& other, int64_t steps) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_EQ(FileText(CheckpointPath(run, steps) + "/" + name),
+              FileText(CheckpointPath(other, steps) + "/" + name))
+        << name;
+  }
+  EXPECT_EQ(FileText(WindowsPath(run)), FileText(WindowsPath(other)));
+  EXPECT_EQ(FileText(GroupsPath(run)), FileText(GroupsPath(other)));
+  const RunMetrics metrics = ReadMetrics(run);
+  const RunMetrics others = ReadMetrics(other);
+  ASSERT_EQ(metrics.steps.size(), others.steps.size());
+  for (size_t i = 0; i < metrics.steps.size(); ++i) {
+    EXPECT_EQ(metrics.steps[i].step, static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(others.steps[i].step, static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(metrics.steps[i].loss, others.steps[i].loss) << "step " << i + 1;
+    EXPECT_EQ(metrics.steps[i].grad_norm, others.steps[i].grad_norm);
+    EXPECT_EQ(metrics.steps[i].learning_rate, others.steps[i].learning_rate);
+    EXPECT_EQ(metrics.steps[i].tokens, others.steps[i].tokens);
+  }
+  ASSERT_EQ(metrics.validations.size(), others.validations.size());
+  for (size_t i = 0; i < metrics.validations.size(); ++i) {
+    EXPECT_EQ(metrics.validations[i].step, others.validations[i].step);
+    EXPECT_EQ(metrics.validations[i].loss, others.validations[i].loss);
+  }
+  ASSERT_TRUE(metrics.summary && others.summary);
+  EXPECT_EQ(metrics.summary->validation_loss, others.summary->validation_loss);
+}
+
 }  // namespace aah

@@ -59,6 +59,9 @@ struct Recorder : TrainObserver {
 // Trains to the end.
 Recorder Train(const RunConfig& config);
 
+// What two equal runs of `steps` steps must have in common: all but speeds and times.
+void ExpectSameRun(const std::string& run, const std::string& other, int64_t steps);
+
 // The message of the aah::Error that `work` throws, and its kind; fails the test where none comes.
 std::pair<std::string, ErrorKind> ErrorOf(const std::function<void()>& work);
 

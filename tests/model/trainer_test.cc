@@ -34,34 +34,6 @@ class TrainerTest : public ::testing::Test {
   std::string data_ = folder_ / "tokens.bin";
 };
 
-// What two equal runs must have in common, speeds and times left out.
-void ExpectSameRun(const std::string& run, const std::string& other, int64_t steps) {
-  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
-    EXPECT_EQ(FileText(CheckpointPath(run, steps) + "/" + name),
-              FileText(CheckpointPath(other, steps) + "/" + name))
-        << name;
-  }
-  EXPECT_EQ(FileText(WindowsPath(run)), FileText(WindowsPath(other)));
-  const RunMetrics metrics = ReadMetrics(run);
-  const RunMetrics others = ReadMetrics(other);
-  ASSERT_EQ(metrics.steps.size(), others.steps.size());
-  for (size_t i = 0; i < metrics.steps.size(); ++i) {
-    EXPECT_EQ(metrics.steps[i].step, static_cast<int64_t>(i) + 1);
-    EXPECT_EQ(others.steps[i].step, static_cast<int64_t>(i) + 1);
-    EXPECT_EQ(metrics.steps[i].loss, others.steps[i].loss) << "step " << i + 1;
-    EXPECT_EQ(metrics.steps[i].grad_norm, others.steps[i].grad_norm);
-    EXPECT_EQ(metrics.steps[i].learning_rate, others.steps[i].learning_rate);
-    EXPECT_EQ(metrics.steps[i].tokens, others.steps[i].tokens);
-  }
-  ASSERT_EQ(metrics.validations.size(), others.validations.size());
-  for (size_t i = 0; i < metrics.validations.size(); ++i) {
-    EXPECT_EQ(metrics.validations[i].step, others.validations[i].step);
-    EXPECT_EQ(metrics.validations[i].loss, others.validations[i].loss);
-  }
-  ASSERT_TRUE(metrics.summary && others.summary);
-  EXPECT_EQ(metrics.summary->validation_loss, others.summary->validation_loss);
-}
-
 TEST_F(TrainerTest, TrainsLogsAndSaves) {
   RunConfig config = Run("run");
   config.training.steps = 40;
@@ -369,6 +341,11 @@ TEST_F(TrainerTest, EvaluationAgreesWithValidationAndKnowsPositions) {
   options.split = "tset";
   EXPECT_THAT(ErrorOf([&] { EvaluateRun(options); }).first, HasSubstr("'test'"));
   options.split = "test";
+  for (const int64_t threads : {int64_t{-1}, kMaxThreads + 1}) {
+    options.threads = threads;
+    EXPECT_THAT(ErrorOf([&] { EvaluateRun(options); }).first, HasSubstr("0 (as many as"));
+  }
+  options.threads = 0;
   options.run = folder_ / "nowhere";
   EXPECT_THAT(ErrorOf([&] { EvaluateRun(options); }).first, HasSubstr("not exist"));
 }

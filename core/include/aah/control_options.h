@@ -21,7 +21,7 @@ struct ControlOptions {
   int64_t ramp_steps = 0;    // after warm-up, from full to what is decided; 0: at once
   double feature_ema = 0.9;  // weight of the past
   double window_ema = 0.15;  // weight of the past; 0: the decision itself
-  HierarchyOptions hierarchy;
+  HierarchyOptions hierarchy = {};
   ControllerInput input = ControllerInput::kEnriched;
   SiblingScoring siblings = SiblingScoring::kJoint;  // where the regime lets siblings see another
   int32_t joint_siblings = 2;  // scored together; the method's scorer takes pairs

@@ -1,6 +1,7 @@
 #ifndef AAH_CONTROLLER_H_
 #define AAH_CONTROLLER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -95,6 +96,11 @@ class Controller {
 
   // The windows in force over `tokens` tokens, as Advance left them.
   std::vector<int32_t> WindowsFor(int64_t tokens) const;
+
+  // The candidate of an index, in tokens. REQUIRES: index in range.
+  int32_t CandidateWindow(int32_t index) const {
+    return options_.windows[static_cast<size_t>(index)];
+  }
 
   const Regime& regime() const { return regime_; }
   const ControlReport& report() const { return report_; }

@@ -12,6 +12,8 @@ const std::vector<AttentionVariantEntry>& AttentionVariants() {
       {"sdpa", "full causal attention by torch's fused kernel", &MakeSdpaAttention},
       {"window", "one window for all heads (attention.window)", &MakeUniformWindowAttention},
       {"windows", "a window per layer and head (attention.windows)", &MakeWindowTableAttention},
+      {"aah", "windows by the AAH controller (attention.regime, attention.control)",
+       &MakeAahAttention},
   };
   return table;
 }

@@ -17,6 +17,10 @@ std::unique_ptr<AttentionVariant> MakeUniformWindowAttention(const AttentionConf
 std::unique_ptr<AttentionVariant> MakeWindowTableAttention(const AttentionConfig& attention,
                                                            const ModelConfig& model);
 
+// aah_policy.cc
+std::unique_ptr<AttentionVariant> MakeAahAttention(const AttentionConfig& attention,
+                                                   const ModelConfig& model);
+
 // sdpa.cc
 std::unique_ptr<AttentionVariant> MakeSdpaAttention(const AttentionConfig& attention,
                                                     const ModelConfig& model);

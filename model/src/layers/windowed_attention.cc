@@ -30,9 +30,12 @@ class WindowedAttention final : public AttentionVariant {
     return result.out;
   }
 
-  void BeginStep(int64_t step) override { policy_->BeginStep(step); }
+  void BeginStep(int64_t step, int64_t micro_batches) override {
+    policy_->BeginStep(step, micro_batches);
+  }
   std::vector<std::vector<int32_t>> windows() const override { return policy_->windows(); }
   int32_t sinks() const override { return sinks_; }
+  ControlView control() const override { return policy_->control(); }
   PolicyState Save() const override { return policy_->Save(); }
   void Restore(const PolicyState& state) override { policy_->Restore(state); }
 

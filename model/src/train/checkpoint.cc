@@ -62,6 +62,7 @@ Json StateJson(const CheckpointState& state, const std::string& attention) {
       {"logs",
        {{"metrics", state.logs.metrics},
         {"windows", state.logs.windows},
+        {"groups", state.logs.groups},
         {"events", state.logs.events}}},
       {"attention", attention}};
 }
@@ -109,6 +110,7 @@ CheckpointState ReadCheckpointState(const std::string& path) {
   const Json& logs = JsonAt(json, "logs", file);
   state.logs = {.metrics = NonNegative(logs, "metrics", file),
                 .windows = NonNegative(logs, "windows", file),
+                .groups = NonNegative(logs, "groups", file),
                 .events = NonNegative(logs, "events", file)};
   return state;
 }

@@ -47,6 +47,9 @@ EvaluationResult EvaluateRun(const EvaluateOptions& options) {
   AAH_CHECK(options.batch_size >= 1, "batch_size: expected at least 1, got ", options.batch_size);
   AAH_CHECK(options.buckets >= 1, "buckets: expected at least 1, got ", options.buckets);
   AAH_CHECK(options.stretches >= 0, "stretches: expected at least 0, got ", options.stretches);
+  AAH_CHECK(options.threads >= 0 && options.threads <= kMaxThreads,
+            "threads: expected 0 (as many as torch finds) to ", kMaxThreads, ", got ",
+            options.threads);
   const Split split = ReadSplit(options.split);
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
 
@@ -70,7 +73,7 @@ EvaluationResult EvaluateRun(const EvaluateOptions& options) {
   const int32_t sinks = model->attention().sinks();
   return {.checkpoint = checkpoint,
           .step = state.step,
-          .attention = config.attention.variant,
+          .attention = AttentionName(config.attention),
           .split = options.split,
           .tokens = stretches.count() * context,
           .loss = losses.mean,

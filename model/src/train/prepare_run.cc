@@ -31,6 +31,9 @@ RunConfig ResolveAgainstData(const RunConfig& config, const TokenFile& data) {
   AAH_CHECK(resolved.model.vocabulary >= vocabulary, "model.vocabulary: expected at least the ",
             vocabulary, " of ", data.path(), ", got ", resolved.model.vocabulary,
             "; leave the key out to take the data's");
+  if (resolved.attention.variant == "aah" && resolved.attention.control.windows.empty()) {
+    resolved.attention.control.windows = DefaultWindows(resolved.model.context);
+  }
   return resolved;
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,66 +21,143 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kStepPrefix = "step-";
 
-// The fields of each record by name, once for writing and for reading: `visit(name, field)`.
+// Whether a line may lack a field: one that is optional, or that older runs did not write.
+enum class Presence { kRequired, kOptional };
+using enum Presence;
+
+// The fields of each record by name, once for writing and for reading:
+// `visit(name, field, presence)`.
 template <typename Record, typename Visit>
   requires std::is_same_v<std::remove_const_t<Record>, StepRecord>
 void VisitFields(Record& record, const Visit& visit) {
-  visit("step", record.step);
-  visit("loss", record.loss);
-  visit("learning_rate", record.learning_rate);
-  visit("grad_norm", record.grad_norm);
-  visit("tokens", record.tokens);
-  visit("seconds", record.seconds);
-  visit("tokens_per_second", record.tokens_per_second);
-  visit("attention_share", record.attention_share);
-  visit("allocated_context_ratio", record.allocated_context_ratio);
-  visit("visible_pair_ratio", record.visible_pair_ratio);
+  visit("step", record.step, kRequired);
+  visit("loss", record.loss, kRequired);
+  visit("learning_rate", record.learning_rate, kRequired);
+  visit("grad_norm", record.grad_norm, kRequired);
+  visit("tokens", record.tokens, kRequired);
+  visit("seconds", record.seconds, kRequired);
+  visit("tokens_per_second", record.tokens_per_second, kRequired);
+  visit("attention_share", record.attention_share, kRequired);
+  visit("allocated_context_ratio", record.allocated_context_ratio, kRequired);
+  visit("visible_pair_ratio", record.visible_pair_ratio, kRequired);
+  visit("flops_per_token", record.flops_per_token, kOptional);
+  visit("control", record.control, kOptional);
+}
+
+template <typename Record, typename Visit>
+  requires std::is_same_v<std::remove_const_t<Record>, ControlRecord>
+void VisitFields(Record& record, const Visit& visit) {
+  visit("path", record.path, kRequired);
+  visit("features_seconds", record.features_seconds, kRequired);
+  visit("grouping_seconds", record.grouping_seconds, kRequired);
+  visit("decision_seconds", record.decision_seconds, kRequired);
+  visit("groups_per_level", record.groups_per_level, kRequired);
 }
 
 template <typename Record, typename Visit>
   requires std::is_same_v<std::remove_const_t<Record>, ValidationRecord>
 void VisitFields(Record& record, const Visit& visit) {
-  visit("step", record.step);
-  visit("loss", record.loss);
-  visit("bits_per_byte", record.bits_per_byte);
+  visit("step", record.step, kRequired);
+  visit("loss", record.loss, kRequired);
+  visit("bits_per_byte", record.bits_per_byte, kRequired);
 }
 
 template <typename Record, typename Visit>
   requires std::is_same_v<std::remove_const_t<Record>, SummaryRecord>
 void VisitFields(Record& record, const Visit& visit) {
-  visit("step", record.step);
-  visit("validation_loss", record.validation_loss);
-  visit("bits_per_byte", record.bits_per_byte);
-  visit("allocated_context_ratio", record.allocated_context_ratio);
-  visit("visible_pair_ratio", record.visible_pair_ratio);
-  visit("tokens_per_second", record.tokens_per_second);
-  visit("attention_share", record.attention_share);
-  visit("peak_memory_bytes", record.peak_memory_bytes);
-  visit("parameters", record.parameters);
-  visit("seconds", record.seconds);
+  visit("step", record.step, kRequired);
+  visit("validation_loss", record.validation_loss, kRequired);
+  visit("bits_per_byte", record.bits_per_byte, kRequired);
+  visit("allocated_context_ratio", record.allocated_context_ratio, kRequired);
+  visit("visible_pair_ratio", record.visible_pair_ratio, kRequired);
+  visit("flops_per_token", record.flops_per_token, kOptional);
+  visit("tokens_per_second", record.tokens_per_second, kRequired);
+  visit("attention_share", record.attention_share, kRequired);
+  visit("control_share", record.control_share, kOptional);
+  visit("peak_memory_bytes", record.peak_memory_bytes, kRequired);
+  visit("parameters", record.parameters, kRequired);
+  visit("seconds", record.seconds, kRequired);
 }
 
 template <typename Record, typename Visit>
   requires std::is_same_v<std::remove_const_t<Record>, WindowRecord>
 void VisitFields(Record& record, const Visit& visit) {
-  visit("step", record.step);
-  visit("layer", record.layer);
-  visit("head", record.head);
-  visit("window", record.window);
+  visit("step", record.step, kRequired);
+  visit("layer", record.layer, kRequired);
+  visit("head", record.head, kRequired);
+  visit("window", record.window, kRequired);
+}
+
+template <typename Record, typename Visit>
+  requires std::is_same_v<std::remove_const_t<Record>, HeadDecision>
+void VisitFields(Record& record, const Visit& visit) {
+  visit("groups", record.groups, kRequired);
+  visit("raw_index", record.raw_index, kRequired);
+  visit("index", record.index, kRequired);
+}
+
+template <typename Record, typename Visit>
+  requires std::is_same_v<std::remove_const_t<Record>, GroupRecord>
+void VisitFields(Record& record, const Visit& visit) {
+  visit("step", record.step, kRequired);
+  visit("layer", record.layer, kRequired);
+  visit("level", record.level, kRequired);
+  visit("group", record.group, kRequired);
+  visit("parent", record.parent, kOptional);
+  visit("heads", record.heads, kRequired);
+  visit("raw_index", record.raw_index, kOptional);
+  visit("index", record.index, kOptional);
+  visit("window", record.window, kOptional);
+  visit("features", record.features, kRequired);
+}
+
+template <typename Field>
+void WriteField(Json& json, const char* name, const Field& field) {
+  json[name] = field;
+}
+void WriteField(Json& json, const char* name, const std::optional<int>& field) {
+  if (field) json[name] = *field;
+}
+
+void WriteField(Json& json, const char* name, const std::optional<ControlRecord>& field);
+
+template <typename Record>
+void WriteFields(Json& json, const Record& record) {
+  VisitFields(record, [&](const char* name, const auto& field, Presence) {
+    WriteField(json, name, field);
+  });
+}
+void WriteField(Json& json, const char* name, const std::optional<ControlRecord>& field) {
+  if (field) WriteFields(json[name] = Json::object(), *field);
 }
 
 template <typename Record>
 std::string Line(const Record& record, const char* kind) {
   Json line = Json::object();
   if (kind != nullptr) line["kind"] = kind;
-  VisitFields(record, [&](const char* name, const auto& field) { line[name] = field; });
+  WriteFields(line, record);
   return line.dump();
+}
+
+template <typename Record>
+Record FromJson(const Json& line);
+
+template <typename Field>
+void ReadField(const Json& json, Field& field) {
+  json.get_to(field);
+}
+void ReadField(const Json& json, std::optional<int>& field) { field = json.get<int>(); }
+void ReadField(const Json& json, std::optional<ControlRecord>& field) {
+  field = FromJson<ControlRecord>(json);
 }
 
 template <typename Record>
 Record FromJson(const Json& line) {
   Record record;
-  VisitFields(record, [&](const char* name, auto& field) { line.at(name).get_to(field); });
+  VisitFields(record, [&](const char* name, auto& field, Presence presence) {
+    if (presence == kOptional && !line.contains(name)) return;
+    ReadField(line.at(name), field);
+  });
   return record;
 }
 
@@ -104,6 +182,7 @@ void ForEachLine(const std::string& path, const std::function<void(const Json&)>
 std::string ConfigPath(const std::string& run_folder) { return run_folder + "/config.yaml"; }
 std::string MetricsPath(const std::string& run_folder) { return run_folder + "/metrics.jsonl"; }
 std::string WindowsPath(const std::string& run_folder) { return run_folder + "/windows.jsonl"; }
+std::string GroupsPath(const std::string& run_folder) { return run_folder + "/groups.jsonl"; }
 std::string EventsPath(const std::string& run_folder) {
   return run_folder + "/events.out.tfevents.aah";
 }
@@ -156,14 +235,29 @@ RunMetrics ReadMetrics(const std::string& run_folder) {
 
 std::vector<WindowRecord> ReadWindows(const std::string& run_folder) {
   std::vector<WindowRecord> records;
-  ForEachLine(WindowsPath(run_folder),
-              [&](const Json& line) { records.push_back(FromJson<WindowRecord>(line)); });
+  ForEachLine(WindowsPath(run_folder), [&](const Json& line) {
+    records.push_back(FromJson<WindowRecord>(line));
+    if (line.contains("groups")) records.back().decision = FromJson<HeadDecision>(line);
+  });
+  return records;
+}
+
+std::vector<GroupRecord> ReadGroups(const std::string& run_folder) {
+  std::vector<GroupRecord> records;
+  ForEachLine(GroupsPath(run_folder),
+              [&](const Json& line) { records.push_back(FromJson<GroupRecord>(line)); });
   return records;
 }
 
 std::string ToJsonLine(const StepRecord& record) { return Line(record, "train"); }
 std::string ToJsonLine(const ValidationRecord& record) { return Line(record, "validation"); }
 std::string ToJsonLine(const SummaryRecord& record) { return Line(record, "summary"); }
-std::string ToJsonLine(const WindowRecord& record) { return Line(record, nullptr); }
+std::string ToJsonLine(const WindowRecord& record) {
+  Json line = Json::object();
+  WriteFields(line, record);
+  if (record.decision) WriteFields(line, *record.decision);
+  return line.dump();
+}
+std::string ToJsonLine(const GroupRecord& record) { return Line(record, nullptr); }
 
 }  // namespace aah

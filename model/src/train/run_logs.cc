@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "aah/error.h"
+#include "train/control_records.h"
 #include "train/tensorboard.h"
 
 namespace aah {
@@ -45,6 +46,7 @@ const std::string& CutBack(const std::string& path, int64_t size) {
 RunLogs::RunLogs(const std::string& run_folder, const LogSizes& sizes)
     : metrics_(CutBack(MetricsPath(run_folder), sizes.metrics)),
       windows_(CutBack(WindowsPath(run_folder), sizes.windows)),
+      groups_(CutBack(GroupsPath(run_folder), sizes.groups)),
       events_path_(EventsPath(run_folder)) {
   for (const WindowRecord& record : ReadWindows(run_folder)) {
     AAH_CHECK(
@@ -80,6 +82,7 @@ void RunLogs::Append(const StepRecord& record) {
   metrics_.Append(ToJsonLine(record));
   AppendScalar(record.step, "loss/train", record.loss);
   AppendScalar(record.step, "learning_rate", record.learning_rate);
+  AppendScalar(record.step, "allocated_context_ratio", record.allocated_context_ratio);
   AppendScalar(record.step, "visible_pair_ratio", record.visible_pair_ratio);
 }
 
@@ -93,17 +96,26 @@ void RunLogs::Append(const SummaryRecord& record) {
   metrics_.Sync();
 }
 
-void RunLogs::AppendWindows(int64_t step, const std::vector<std::vector<int32_t>>& windows) {
-  if (windows == last_windows_) return;
+void RunLogs::AppendWindows(int64_t step, const std::vector<std::vector<int32_t>>& windows,
+                            const ControlView& control) {
   for (size_t layer = 0; layer < windows.size(); ++layer) {
+    const std::vector<HeadDecision> decisions = HeadDecisions(control, layer);
     for (size_t head = 0; head < windows[layer].size(); ++head) {
-      const int32_t window = windows[layer][head];
+      WindowRecord record = {.step = step,
+                             .layer = static_cast<int>(layer),
+                             .head = static_cast<int>(head),
+                             .window = windows[layer][head],
+                             .decision = {}};
       const bool known = layer < last_windows_.size() && head < last_windows_[layer].size();
-      if (known && last_windows_[layer][head] == window) continue;
-      windows_.Append(ToJsonLine(WindowRecord{.step = step,
-                                              .layer = static_cast<int>(layer),
-                                              .head = static_cast<int>(head),
-                                              .window = window}));
+      if (!decisions.empty()) {
+        record.decision = decisions[head];
+      } else if (known && last_windows_[layer][head] == record.window) {
+        continue;
+      }
+      windows_.Append(ToJsonLine(record));
+    }
+    for (const GroupRecord& record : GroupRecords(control, layer, step)) {
+      groups_.Append(ToJsonLine(record));
     }
   }
   last_windows_ = windows;
@@ -112,7 +124,11 @@ void RunLogs::AppendWindows(int64_t step, const std::vector<std::vector<int32_t>
 LogSizes RunLogs::Sync() {
   metrics_.Sync();
   windows_.Sync();
-  return {.metrics = metrics_.size(), .windows = windows_.size(), .events = FileSize(events_path_)};
+  groups_.Sync();
+  return {.metrics = metrics_.size(),
+          .windows = windows_.size(),
+          .groups = groups_.size(),
+          .events = FileSize(events_path_)};
 }
 
 }  // namespace aah

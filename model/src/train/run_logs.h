@@ -9,23 +9,26 @@
 #include "aah/io/file.h"
 #include "aah/model/checkpoint.h"
 #include "aah/model/run_folder.h"
+#include "aah/model/window_policy.h"
 
 namespace aah {
 
-// The logs of a run folder, open for appending: metrics.jsonl, windows.jsonl and TensorBoard
-// events.
+// The logs of a run folder, open for appending: metrics.jsonl, windows.jsonl, groups.jsonl and
+// TensorBoard events.
 class RunLogs {
  public:
   // Cuts the logs back to `sizes` (all 0: a new run) and goes on behind. Throws
-  // aah::Error(kBadInput) where metrics or windows are shorter than that.
+  // aah::Error(kBadInput) where one of the .jsonl files is shorter than that.
   RunLogs(const std::string& run_folder, const LogSizes& sizes);
 
   void Append(const StepRecord& record);
   void Append(const ValidationRecord& record);
   void Append(const SummaryRecord& record);
 
-  // Appends the windows, [layers][heads], that differ from those written last.
-  void AppendWindows(int64_t step, const std::vector<std::vector<int32_t>>& windows);
+  // Appends the windows, [layers][heads], of the layers that `control` has decided in this step,
+  // and others that differ from those written last; and the groups that it has made.
+  void AppendWindows(int64_t step, const std::vector<std::vector<int32_t>>& windows,
+                     const ControlView& control);
 
   // Flushes to the disk and says how far the logs reach.
   LogSizes Sync();
@@ -36,6 +39,7 @@ class RunLogs {
 
   AppendLog metrics_;
   AppendLog windows_;
+  AppendLog groups_;
   std::string events_path_;
   std::ofstream events_;
   std::vector<std::vector<int32_t>> last_windows_;

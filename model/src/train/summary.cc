@@ -21,6 +21,17 @@ double Sum(const std::vector<double>& values) {
   return sum;
 }
 
+// Of the controllers, all parts.
+double ControlSeconds(const std::vector<StepRecord>& steps) {
+  double sum = 0;
+  for (const StepRecord& step : steps) {
+    if (!step.control) continue;
+    sum += step.control->features_seconds + step.control->grouping_seconds +
+           step.control->decision_seconds;
+  }
+  return sum;
+}
+
 double Mean(const std::vector<double>& values) {
   return Sum(values) / static_cast<double>(values.size());
 }
@@ -46,8 +57,10 @@ SummaryRecord Summarise(const RunMetrics& metrics, int64_t parameters, int64_t p
       .bits_per_byte = validation.bits_per_byte,
       .allocated_context_ratio = Mean(Collect(steps, &StepRecord::allocated_context_ratio)),
       .visible_pair_ratio = Mean(Collect(steps, &StepRecord::visible_pair_ratio)),
+      .flops_per_token = Mean(Collect(steps, &StepRecord::flops_per_token)),
       .tokens_per_second = Median(Collect(steps, &StepRecord::tokens_per_second)),
       .attention_share = Median(Collect(steps, &StepRecord::attention_share)),
+      .control_share = ControlSeconds(steps) / Sum(Collect(steps, &StepRecord::seconds)),
       .peak_memory_bytes = peak_memory_bytes,
       .parameters = parameters,
       .seconds = Sum(Collect(steps, &StepRecord::seconds)),

@@ -2,17 +2,23 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "aah/control_options.h"
 #include "aah/error.h"
 #include "aah/io/config.h"
 #include "aah/model/attention_variant.h"
+#include "aah/nearest_name.h"
+#include "aah/regime.h"
 
 namespace aah {
 namespace {
@@ -22,6 +28,30 @@ constexpr std::array<std::pair<std::string_view, Positions>, 2> kPositions = {
 constexpr std::array<std::pair<std::string_view, Initialisation>, 2> kInitialisations = {
     {{"gpt2", Initialisation::kGpt2}, {"paper", Initialisation::kPaper}}};
 
+constexpr std::array<std::pair<std::string_view, SimilarityMetric>, 4> kMetrics = {
+    {{"cosine", SimilarityMetric::kCosine},
+     {"centered_cosine", SimilarityMetric::kCenteredCosine},
+     {"l2", SimilarityMetric::kL2},
+     {"cosine_normdiff", SimilarityMetric::kCosineNormDifference}}};
+constexpr std::array<std::pair<std::string_view, GroupAggregate>, 4> kAggregates = {
+    {{"mean", GroupAggregate::kMean},
+     {"mean_std", GroupAggregate::kMeanStd},
+     {"mean_var", GroupAggregate::kMeanVar},
+     {"mean_global_offset", GroupAggregate::kMeanGlobalOffset}}};
+constexpr std::array<std::pair<std::string_view, ControllerInput>, 5> kInputs = {
+    {{"base", ControllerInput::kBase},
+     {"enriched", ControllerInput::kEnriched},
+     {"contrastive", ControllerInput::kContrastive},
+     {"position_aware", ControllerInput::kPositionAware},
+     {"relative_sibling_mean", ControllerInput::kRelativeSiblingMean}}};
+constexpr std::array<std::pair<std::string_view, SiblingScoring>, 3> kSiblings = {
+    {{"none", SiblingScoring::kNone},
+     {"joint_sibling", SiblingScoring::kJoint},
+     {"sibling_bias", SiblingScoring::kBias}}};
+
+// The variant whose windows a controller decides.
+constexpr std::string_view kControlled = "aah";
+
 constexpr ConfigRange kFraction = {.min = 0, .max = 0.999999999};
 constexpr ConfigRange kCount = {.min = 1, .max = 1e9};
 constexpr ConfigRange kCountOrZero = {.min = 0, .max = 1e9};
@@ -30,6 +60,15 @@ constexpr ConfigRange kBlocks = {.min = 1, .max = 4096};
 constexpr ConfigRange kSize = {.min = 1, .max = 1 << 24};
 constexpr ConfigRange kSizeOrZero = {.min = 0, .max = 1 << 24};
 
+// The double that a recipe writes for a float: 0.1 for 0.1f, not 0.10000000149.
+double ShortestDouble(float value) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double shortest = 0;
+  std::from_chars(text.data(), end, shortest);
+  return shortest;
+}
+
 // The two ways VisitRunConfig goes over a config: fields from a reader, fields into JSON.
 class FieldReader {
  public:
@@ -37,7 +76,11 @@ class FieldReader {
   FieldReader Section(std::string_view key) { return FieldReader(reader_.Section(key)); }
   template <typename T>
   void Value(std::string_view key, T& field, ConfigRange range = kAnyNumber) {
-    field = reader_.Get<T>(key, field, range);
+    if constexpr (std::is_same_v<T, float>) {
+      field = static_cast<float>(reader_.Get<double>(key, ShortestDouble(field), range));
+    } else {
+      field = reader_.Get<T>(key, field, range);
+    }
   }
   template <typename E, size_t kCount>
   void Enum(std::string_view key, E& field,
@@ -55,7 +98,11 @@ class FieldWriter {
   FieldWriter Section(std::string_view key) { return FieldWriter(&(*json_)[std::string(key)]); }
   template <typename T>
   void Value(std::string_view key, const T& field, ConfigRange /*range*/ = kAnyNumber) {
-    (*json_)[std::string(key)] = field;
+    if constexpr (std::is_same_v<T, float>) {
+      (*json_)[std::string(key)] = ShortestDouble(field);
+    } else {
+      (*json_)[std::string(key)] = field;
+    }
   }
   template <typename E, size_t kCount>
   void Enum(std::string_view key, E field,
@@ -99,11 +146,58 @@ void VisitOptimizer(Optimizer& optimizer, Fields fields) {
   fields.Value("clip_norm", optimizer.clip_norm, {.min = 0, .max = 1e9});
 }
 
+// The controller's settings, by the names of METHOD.md. Its ranges that depend on one another are
+// CheckControlOptions'.
+template <typename Control, typename Fields>
+void VisitControl(Control& control, Fields fields) {
+  constexpr ConfigRange kCosine = {.min = -1, .max = 1};
+  constexpr ConfigRange kPast = {.min = 0, .max = 0.999999};
+  constexpr ConfigRange kScale = {.min = -1e6, .max = 1e6};
+  constexpr ConfigRange kHidden = {.min = 1, .max = 16384};
+  auto& hierarchy = control.hierarchy;
+  fields.Value("windows", control.windows);
+  fields.Value("min_window", control.min_window, {.min = 1, .max = 2147483647});
+  fields.Value("warmup_steps", control.warmup_steps, kCountOrZero);
+  fields.Value("control_interval", control.control_interval, kCount);
+  fields.Value("ramp_steps", control.ramp_steps, kCountOrZero);
+  fields.Value("feature_ema", control.feature_ema, kPast);
+  fields.Value("window_ema", control.window_ema, kPast);
+  fields.Value("sim_threshold", hierarchy.sim_threshold, kCosine);
+  fields.Value("super_threshold", hierarchy.super_threshold, kCosine);
+  fields.Enum("upper_metric", hierarchy.upper_metric, kMetrics);
+  fields.Value("upper_l2_threshold", hierarchy.upper_l2_threshold, {.min = -1e30, .max = 0});
+  fields.Value("normdiff_scale", hierarchy.norm_difference_scale, {.min = 0, .max = 1e6});
+  fields.Value("churn_penalty", hierarchy.churn_penalty, {.min = 0, .max = 2});
+  fields.Value("min_group_size", hierarchy.min_group_size, {.min = 1, .max = 4096});
+  fields.Value("max_depth", hierarchy.max_depth, {.min = 1, .max = 64});
+  fields.Enum("aggregate", hierarchy.aggregate, kAggregates);
+  fields.Enum("input", control.input, kInputs);
+  fields.Enum("siblings", control.siblings, kSiblings);
+  fields.Value("joint_siblings", control.joint_siblings, {.min = 1, .max = 4096});
+  fields.Value("deep_scorer", control.deep_scorer);
+  fields.Value("hidden", control.hidden, kHidden);
+  fields.Value("joint_hidden", control.joint_hidden, kHidden);
+  fields.Value("logit_scale", control.logit_scale, kScale);
+  fields.Value("joint_output_scale", control.joint_output_scale, kScale);
+  fields.Value("sibling_bias_scale", control.sibling_bias_scale, kScale);
+  fields.Value("seed", control.seed);
+}
+
+// Which keys of `attention` there are; a key that is not visited is refused where it is given.
+struct AttentionKeys {
+  bool window = true;
+  bool windows = true;
+  bool control = true;
+};
+
 template <typename Attention, typename Fields>
-void VisitAttention(Attention& attention, Fields fields) {
-  fields.Value("variant", attention.variant);
-  fields.Value("window", attention.window, {.min = 0, .max = 2147483647});
-  fields.Value("windows", attention.windows, {.min = 1, .max = 2147483647});
+void VisitAttention(Attention& attention, const AttentionKeys& keys, Fields fields) {
+  if (keys.control) {
+    fields.Value("regime", attention.control.regime);
+    VisitControl(attention.control, fields.Section("control"));
+  }
+  if (keys.window) fields.Value("window", attention.window, {.min = 0, .max = 2147483647});
+  if (keys.windows) fields.Value("windows", attention.windows, {.min = 1, .max = 2147483647});
   fields.Value("sinks", attention.sinks, {.min = 0, .max = 2147483647});
 }
 
@@ -113,7 +207,7 @@ void VisitRunConfig(Config& config, Fields fields) {
   fields.Value("out", config.out);
   fields.Value("data", config.data);
   fields.Value("seed", config.seed);
-  fields.Value("threads", config.threads, {.min = 0, .max = 4096});
+  fields.Value("threads", config.threads, {.min = 0, .max = kMaxThreads});
   fields.Value("init_from", config.init_from);
   VisitModel(config.model, fields.Section("model"));
   auto training = fields.Section("training");
@@ -129,10 +223,37 @@ void VisitRunConfig(Config& config, Fields fields) {
   checkpoint.Value("keep", config.checkpoint.keep, kCount);
 }
 
-AttentionConfig ReadAttention(ConfigReader& reader) {
+// `word` is the name of a variant or of a regime, which implies its variant.
+void NameAttention(const std::string& word, AttentionConfig& attention) {
+  std::vector<std::string> names;
+  for (const AttentionVariantEntry& entry : AttentionVariants()) names.emplace_back(entry.name);
+  for (const Regime& regime : Regimes()) names.emplace_back(regime.name);
+  const bool is_variant = std::any_of(AttentionVariants().begin(), AttentionVariants().end(),
+                                      [&](const auto& entry) { return entry.name == word; });
+  const bool is_regime = word.starts_with("fixed:") || word.starts_with("shuffle_post_select") ||
+                         std::find(names.begin(), names.end(), word) != names.end();
+  AAH_CHECK(is_variant || is_regime, "attention: expected a variant or a regime, got '", word, "'",
+            NearestNameHint(word, names));
+  attention.variant = is_variant ? word : kControlled;
+  if (!is_variant) attention.control.regime = word;
+}
+
+void CheckRegime(const ConfigReader& section, const std::string& regime) {
+  try {
+    FindRegime(regime);
+  } catch (const Error& error) {
+    section.Check(false, "regime", error.what());
+  }
+}
+
+// Reads `attention`; what it leaves open is taken from `config`, which has been read so far.
+AttentionConfig ReadAttention(ConfigReader& reader, const RunConfig& config) {
   AttentionConfig attention;
+  attention.control.windows = DefaultWindows(config.model.context);
+  attention.control.warmup_steps = config.optimizer.warmup_steps;
+  attention.control.seed = config.seed;
   if (reader.KindOf("attention") == ConfigKind::kScalar) {
-    attention.variant = reader.Get<std::string>("attention", attention.variant);
+    NameAttention(reader.Get<std::string>("attention", attention.variant), attention);
     return attention;
   }
   ConfigReader section = reader.Section("attention");
@@ -143,14 +264,30 @@ AttentionConfig ReadAttention(ConfigReader& reader) {
     attention.variant = "window";
   }
   if (section.Has("windows")) attention.variant = "windows";
-  VisitAttention(attention, FieldReader(section));
+  if (section.Has("regime") || section.Has("control")) attention.variant = kControlled;
+  NameAttention(section.Get<std::string>("variant", attention.variant), attention);
+  const bool controlled = attention.variant == kControlled;
+  for (const char* key : {"regime", "control"}) {
+    section.Check(controlled || !section.Has(key), key, "has no use with attention.variant '",
+                  attention.variant, "'; remove it or set the variant to aah");
+  }
+  for (const char* key : {"window", "windows"}) {
+    section.Check(!controlled || !section.Has(key), key,
+                  "has no use where a controller chooses windows; its candidates are ",
+                  "attention.control.windows");
+  }
+  VisitAttention(attention, {.window = !controlled, .windows = !controlled, .control = controlled},
+                 FieldReader(section));
+  section.Check(!attention.control.windows.empty(), "control.windows",
+                "expected at least one candidate window");
+  CheckRegime(section, attention.control.regime);
   return attention;
 }
 
 RunConfig Read(ConfigReader reader) {
   RunConfig config;
   VisitRunConfig(config, FieldReader(reader));
-  config.attention = ReadAttention(reader);
+  config.attention = ReadAttention(reader, config);
   reader.Finish();
   CheckRunConfig(config);
   return config;
@@ -177,20 +314,18 @@ void CheckMemory(const RunConfig& config) {
 ConfigReader Resolved(const RunConfig& config) {
   nlohmann::ordered_json json;
   VisitRunConfig(config, FieldWriter(&json));
-  VisitAttention(config.attention, FieldWriter(&json).Section("attention"));
   // `window: 0` and no windows stand for "not used" in the struct; a recipe leaves them out.
-  if (config.attention.window == 0) json["attention"].erase("window");
-  if (config.attention.windows.empty()) json["attention"].erase("windows");
+  const AttentionKeys keys = {.window = config.attention.window != 0,
+                              .windows = !config.attention.windows.empty(),
+                              .control = config.attention.variant == kControlled};
+  json["attention"]["variant"] = config.attention.variant;
+  VisitAttention(config.attention, keys, FieldWriter(&json).Section("attention"));
   ConfigReader reader = ConfigReader::FromText(json.dump(), "config");
   RunConfig copy;
   VisitRunConfig(copy, FieldReader(reader));
   ConfigReader attention = reader.Section("attention");
   attention.Get<std::string>("variant", "");
-  if (config.attention.window != 0) attention.Get<int32_t>("window", 0);
-  if (!config.attention.windows.empty()) {
-    attention.Get<std::vector<std::vector<int32_t>>>("windows", {});
-  }
-  attention.Get<int32_t>("sinks", 0);
+  VisitAttention(copy.attention, keys, FieldReader(attention));
   return reader;
 }
 

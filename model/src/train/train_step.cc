@@ -18,7 +18,7 @@ StepOutcome TrainStep(Gpt& model, AdamW& optimizer, const at::Tensor& stretches,
   const double share = static_cast<double>(micro) / static_cast<double>(batch);
 
   model->train();
-  model->attention().BeginStep(settings.step);
+  model->attention().BeginStep(settings.step, batch / micro);
   optimizer.ZeroGradients();
   StepOutcome outcome;
   for (int64_t first = 0; first < batch; first += micro) {

@@ -17,6 +17,7 @@
 #include "aah/model/train_step.h"
 #include "aah/random.h"
 #include "aah/text/batches.h"
+#include "train/control_records.h"
 #include "train/prepare_run.h"
 #include "train/run_lock.h"
 #include "train/run_logs.h"
@@ -128,7 +129,7 @@ void TrainingRun::Begin() {
                      .steps = config_.training.steps,
                      .parameters = ParameterCount(config_.model),
                      .tokens_per_step = config_.training.batch_size * config_.model.context,
-                     .attention = config_.attention.variant,
+                     .attention = AttentionName(config_.attention),
                      .resumed = existed});
 }
 
@@ -170,7 +171,7 @@ void TrainingRun::Step() {
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
 
   ++step_;
-  logs_->AppendWindows(step_, model_->attention().windows());
+  logs_->AppendWindows(step_, model_->attention().windows(), model_->attention().control());
   const StepRecord record =
       Record(outcome, settings.learning_rate, seconds, AttentionSeconds() - attention_before);
   logs_->Append(record);
@@ -192,7 +193,9 @@ StepRecord TrainingRun::Record(const StepOutcome& outcome, double learning_rate,
           .tokens_per_second = static_cast<double>(tokens_per_step) / seconds,
           .attention_share = attention_seconds / seconds,
           .allocated_context_ratio = AllocatedContextRatio(windows, sinks, context),
-          .visible_pair_ratio = VisiblePairRatio(windows, sinks, context)};
+          .visible_pair_ratio = VisiblePairRatio(windows, sinks, context),
+          .flops_per_token = ForwardFlopsPerToken(config_.model, windows, sinks),
+          .control = MakeControlRecord(model_->attention().control())};
 }
 
 void TrainingRun::Validate() {

@@ -16,7 +16,7 @@ enum class BarKind { kAtLeast, kAtMost };
 // One ratio, both sides measured in one process: medians over repeats in which the two sides take
 // turns, after a warm-up.
 struct BenchResult {
-  std::string name;  // NUMERATOR_over_DENOMINATOR_what
+  std::string name;  // NUMERATOR_over_DENOMINATOR_what, or PART_share
   int64_t batch = 0;
   int64_t heads = 0;
   int64_t head_dim = 0;
@@ -61,8 +61,20 @@ struct BenchOptions {
 void BenchAttention(const BenchOptions& options, const BenchSink& sink);
 
 // Whole training steps (forward, backward, clipping, AdamW) of a small model: 4,096 tokens, 2
-// layers, 8 heads, width 512, bytes. About 40 seconds.
+// layers, 8 heads, width 512, bytes; with fixed windows and with windows as the controller decides
+// them, regime full_adaptive. Under 50 seconds.
 void BenchTrain(const BenchOptions& options, const BenchSink& sink);
+
+// What the controller adds to a training step of a model of 8 layers, 12 heads, width 768, over
+// 2,048 tokens, that decides every fifth step: adaptive steps against steps of the same model with
+// the same windows from a plan, in pairs, as (adaptive - plan) / plan step. The difference is taken
+// over the forward passes of attention, where all of it arises. Two lines:
+//   controller_share_of_step  averaged over the five steps of an interval: medians of the pairs of
+//                             each kind of step (deciding, gathering by-products, cached), weighted
+//                             by how many of the kind an interval has
+//   decision_step_share       of the steps that decide
+// About a minute.
+void BenchController(const BenchOptions& options, const BenchSink& sink);
 
 }  // namespace aah
 

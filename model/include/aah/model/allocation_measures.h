@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "aah/model/config.h"
+
 namespace aah {
 
 // How much of full causal attention an allocation of windows is (METHOD.md section 7); `windows`
@@ -17,6 +19,13 @@ double AllocatedContextRatio(const std::vector<std::vector<int32_t>>& windows, i
 // Visible (query, key) pairs over those of full causal attention: what a kernel must compute.
 double VisiblePairRatio(const std::vector<std::vector<int32_t>>& windows, int32_t sinks,
                         int64_t context);
+
+// Estimated floating-point operations of a forward pass, per token of a full context:
+//   attention  4 head_dim pairs / context, over heads and layers
+//   layers     8 C^2 + 4 C F  (with fewer key/value heads 2 C (2 C + 2 kv_heads head_dim) + 4 C F)
+//   head       2 C V
+double ForwardFlopsPerToken(const ModelConfig& model,
+                            const std::vector<std::vector<int32_t>>& windows, int32_t sinks);
 
 }  // namespace aah
 

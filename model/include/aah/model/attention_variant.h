@@ -24,12 +24,13 @@ class AttentionVariant {
   // [batch, tokens, heads, head_dim] so that joining the heads copies nothing.
   virtual at::Tensor Attend(const AttentionInputs& inputs) = 0;
 
-  // Before the first micro-batch of an optimiser step, counted from 0.
-  virtual void BeginStep(int64_t /*step*/) {}
+  // Before the first of the `micro_batches` forward passes of an optimiser step, counted from 0.
+  virtual void BeginStep(int64_t /*step*/, int64_t /*micro_batches*/) {}
 
   // [layers][heads]: the windows in force, clamped to [1, context], for logs and measures.
   virtual std::vector<std::vector<int32_t>> windows() const = 0;
   virtual int32_t sinks() const { return 0; }
+  virtual ControlView control() const { return {}; }
 
   // For checkpoints, and to restore from one; as WindowPolicy's.
   virtual PolicyState Save() const { return {}; }

@@ -20,6 +20,7 @@ namespace aah {
 struct LogSizes {
   int64_t metrics = 0;
   int64_t windows = 0;
+  int64_t groups = 0;
   int64_t events = 0;
 };
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "aah/control_options.h"
+
 namespace aah {
 
 enum class Positions {
@@ -49,7 +51,15 @@ struct AttentionConfig {
       windows;        // `windows`: rows of `heads` windows, each >= 1; the
                       // rows repeat over the layers, their number divides it
   int32_t sinks = 0;  // first tokens that every query sees, >= 0
+  // `aah`: regime and settings of the controller. No candidate windows: DefaultWindows(context).
+  ControlOptions control = {.windows = {}};
 };
+
+// The paper's candidates at any context: 1/8, 1/4, 1/2 and all of it, those below 1 left out.
+std::vector<int32_t> DefaultWindows(int64_t context);
+
+// What a recipe calls this attention in one word: the variant, or the controller's regime.
+const std::string& AttentionName(const AttentionConfig& attention);
 
 // Throws aah::Error, one line, for the first value out of range or the first pair of values that do
 // not fit: heads that do not divide the width, an odd head_dim with rotary positions, ... A float

@@ -13,8 +13,12 @@ namespace aah {
 
 // Everything that defines a training run; what a recipe (YAML) holds. Field names are the recipe's
 // keys, defaults stand beside them. In a recipe `attention: full` is short for
-// `attention: {variant: full}`, and a `window` or `windows` alone names its variant. A step is one
-// optimiser step; a stretch is `model.context` consecutive tokens with the token that follows each.
+// `attention: {variant: full}`, and a `window`, `windows` or `regime` alone names its variant;
+// `attention: full_adaptive`, or any other regime, is short for `attention: {regime: ...}`. The
+// settings of the controller stand under `attention.control`; where they are not given, its
+// candidate windows are 1/8, 1/4, 1/2 and all of the context, its warm-up is the optimiser's and
+// its seed that of the run. A step is one optimiser step; a stretch is `model.context` consecutive
+// tokens with the token that follows each.
 
 struct TrainingConfig {
   int64_t steps = 1000;
@@ -44,6 +48,9 @@ struct CheckpointConfig {
   int64_t every = 500;  // steps; 0: only at the end and when stopped
   int64_t keep = 2;     // newest ones that stay; at least 1
 };
+
+// More are a slip: torch fails to start them in the middle of the work.
+inline constexpr int64_t kMaxThreads = 4096;
 
 struct RunConfig {
   std::string out;   // the run folder

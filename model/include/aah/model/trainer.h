@@ -21,7 +21,7 @@ struct RunStart {
   int64_t steps = 0;
   int64_t parameters = 0;
   int64_t tokens_per_step = 0;
-  std::string attention;  // the variant as AttentionConfig spells it
+  std::string attention;  // AttentionName
   bool resumed = false;
 };
 

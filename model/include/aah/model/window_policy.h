@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "aah/controller.h"
+
 namespace aah {
 
 // One layer's attention, about to be computed.
 struct AttentionInputs {
   int64_t layer = 0;
-  at::Tensor query;  // [batch, heads, tokens, head_dim], rotated already
+  at::Tensor query;  // [batch, heads, tokens, head_dim], key and it rotated already
   at::Tensor key;    // [batch, kv_heads, tokens, head_dim]
   at::Tensor value;
   bool training = false;  // false: evaluation, in which no state may change
@@ -34,16 +36,23 @@ struct PolicyState {
   std::string json;  // empty: nothing
 };
 
+// What controllers did in the step that runs or ran last, for logs; no part of any state.
+struct ControlView {
+  std::vector<const Controller*> layers;  // borrowed from the policy; empty: nothing is controlled
+  bool grouped = false;  // groups were measured in this step: the reports' hierarchies are new
+  double features_seconds = 0;  // of all layers
+};
+
 // Who decides the windows of a layer at a step. Not how attention is computed (AttentionVariant).
 // One policy serves all layers of a model; not thread-safe, as a module is not.
 class WindowPolicy {
  public:
   virtual ~WindowPolicy() = default;
 
-  // Before the first micro-batch of an optimiser step, counted from 0. Windows stay the same within
-  // a step: a policy that decides from query, key and value does so in a layer's first forward pass
-  // of the step.
-  virtual void BeginStep(int64_t /*step*/) {}
+  // Before the first of the `micro_batches` forward passes of an optimiser step, counted from 0.
+  // Windows stay the same within a step: a policy that decides from query, key and value does so in
+  // a layer's first forward pass of the step.
+  virtual void BeginStep(int64_t /*step*/, int64_t /*micro_batches*/) {}
 
   // The windows of `inputs.layer` for the attention that comes next, [heads], each >= 1; valid
   // until the next call. Tensors may be read, never kept. Changes no state in evaluation.
@@ -55,6 +64,7 @@ class WindowPolicy {
 
   // [layers][heads]: the windows in force, for logs and measures.
   virtual std::vector<std::vector<int32_t>> windows() const = 0;
+  virtual ControlView control() const { return {}; }
 
   // For checkpoints. Restore throws aah::Error for a state of another kind or shape.
   virtual PolicyState Save() const { return {}; }
