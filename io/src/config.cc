@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <list>
 #include <memory>
 #include <optional>
@@ -41,17 +42,28 @@ std::string NumberText(double value) {
   return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr};
 }
 
+// The bound of a range, as the digits that an integer is given in.
+template <typename T>
+std::string BoundText(double bound) {
+  const bool exact = std::abs(bound) <= 0x1p53 && bound == std::trunc(bound);
+  return std::integral<T> && exact ? std::to_string(static_cast<int64_t>(bound))
+                                   : NumberText(bound);
+}
+
 // "an integer of at least 1", "a number in 0..1".
-std::string ExpectedNumber(bool integer, ConfigRange range) {
-  std::string text = integer ? "an integer" : "a number";
+template <typename T>
+std::string ExpectedNumber(ConfigRange range) {
+  std::string text = std::integral<T> ? "an integer" : "a number";
   const bool has_min = range.min > kAnyNumber.min;
   const bool has_max = range.max < kAnyNumber.max;
   if (has_min && has_max) {
-    text += " in " + NumberText(range.min) + ".." + NumberText(range.max);
+    text += " in " + BoundText<T>(range.min) + ".." + BoundText<T>(range.max);
   } else if (has_min) {
-    text += " of at least " + NumberText(range.min);
+    text += " of at least " + BoundText<T>(range.min);
   } else if (has_max) {
-    text += " of at most " + NumberText(range.max);
+    text += " of at most " + BoundText<T>(range.max);
+  } else if (std::unsigned_integral<T>) {
+    text += " in 0.." + std::to_string(std::numeric_limits<T>::max());
   }
   return text;
 }
@@ -64,7 +76,7 @@ std::string ExpectedNumber(bool integer, ConfigRange range) {
 
 template <typename T>
 T NumberOf(const ConfigNode& node, const std::string& path, ConfigRange range) {
-  const auto refuse = [&] { ThrowExpected(node, path, ExpectedNumber(std::integral<T>, range)); };
+  const auto refuse = [&] { ThrowExpected(node, path, ExpectedNumber<T>(range)); };
   if (node.kind != ConfigKind::kScalar || node.quoted) refuse();
   std::string_view text = node.text;
   if (text.starts_with('+')) text.remove_prefix(1);

@@ -14,6 +14,7 @@
 
 #include "aah/error.h"
 #include "aah/io/config.h"
+#include "aah/io/json.h"
 #include "config_node.h"
 
 namespace aah::internal {
@@ -55,6 +56,9 @@ class TreeBuilder final : public YAML::EventHandler {
                 const std::string& value) override {
     RefuseAnchor(mark, anchor);
     RefuseTag(mark, tag);
+    // An escape makes it; the system would take the text before it for a whole path.
+    AAH_CHECK(value.find('\0') == std::string::npos, Place(mark),
+              "expected text, got text with a zero byte; remove the \\0");
     if (ExpectsKey()) {
       TakeKey(mark, value);
       return;
@@ -163,6 +167,8 @@ ConfigNode ParseConfigYaml(std::string_view text, const std::shared_ptr<const st
   const size_t null_byte = text.find('\0');
   AAH_CHECK(null_byte == std::string_view::npos, *source, ": byte ", null_byte,
             " is zero: expected YAML text, got a binary file");
+  // Else yaml-cpp would guess at other encodings, and the text could not be saved beside a run.
+  AAH_CHECK(IsUtf8(text), *source, ": expected YAML text in UTF-8, got another encoding");
   TreeBuilder builder(source, with_lines);
   try {
     std::istringstream stream{std::string(text)};

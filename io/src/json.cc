@@ -206,4 +206,13 @@ std::string DescribeJson(const Json& value) {
   return value.dump();
 }
 
+bool IsUtf8(std::string_view text) {
+  try {
+    (void)Json(text).dump();
+  } catch (const Json::type_error&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace aah

@@ -141,15 +141,6 @@ std::string MakeHeader(std::span<const StoredTensor* const> tensors,
   return text;
 }
 
-bool IsUtf8(const std::string& text) {
-  try {
-    (void)Json(text).dump();
-  } catch (const Json::type_error&) {
-    return false;
-  }
-  return true;
-}
-
 void CheckWritable(std::span<const StoredTensor* const> tensors, const std::string& name) {
   std::map<std::string_view, int> count;
   for (const StoredTensor* tensor : tensors) {

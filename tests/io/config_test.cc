@@ -178,6 +178,21 @@ TEST(Config, RefusesWhatYamlAllowsButNoConfigNeeds) {
             "r.yaml:1: expected lines of the form `key: value`, got a list");
   EXPECT_THAT(ErrorOf([] { Read("a: [1, 2\nb: 3\n"); }), HasSubstr("not valid YAML: "));
   EXPECT_THAT(ErrorOf([] { Read(std::string("a: \0", 4)); }), HasSubstr("got a binary file"));
+  EXPECT_EQ(ErrorOf([] { Read("a: \"b\\0c\"\n"); }),
+            "r.yaml:1: expected text, got text with a zero byte; remove the \\0");
+  EXPECT_EQ(ErrorOf([] { Read("a: b\xff\n"); }),
+            "r.yaml: expected YAML text in UTF-8, got another encoding");
+  EXPECT_EQ(ErrorOf([] { Read("a: 1\n", {"a=\xff\xfe"}); }),
+            "override 'a=\xff\xfe': expected YAML text in UTF-8, got another encoding");
+}
+
+TEST(Config, TellsTheBoundsOfIntegersInDigits) {
+  EXPECT_EQ(ErrorOf([] { Read("a: -1\n").Get<uint64_t>("a", 0); }),
+            "r.yaml:1: a: expected an integer in 0..18446744073709551615, got '-1'");
+  EXPECT_EQ(ErrorOf([] { Read("a: -1\n").Get<int64_t>("a", 1, {.min = 1, .max = 1e9}); }),
+            "r.yaml:1: a: expected an integer in 1..1000000000, got '-1'");
+  EXPECT_EQ(ErrorOf([] { Read("a: -1\n").Get<double>("a", 1, {.min = 0, .max = 0.5}); }),
+            "r.yaml:1: a: expected a number in 0..0.5, got '-1'");
 }
 
 TEST(Config, RefusesBombs) {

@@ -37,6 +37,9 @@ const Json& JsonAt(const Json& object, std::string_view key, std::string_view na
 // The kind of a value for messages: "an object", "a list", "the text 'abc'", "3.5".
 std::string DescribeJson(const Json& value);
 
+// Whether `text` is valid UTF-8: what JSON can hold.
+bool IsUtf8(std::string_view text);
+
 }  // namespace aah
 
 #endif  // AAH_IO_JSON_H_
