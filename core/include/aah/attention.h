@@ -22,7 +22,7 @@ struct Visibility {
   std::span<const int32_t> windows;     // [heads], each >= 1
   int32_t sinks = 0;                    // >= 0
   std::span<const int32_t> key_begin;   // [batch]; empty: all 0. Left padding ends here.
-  std::span<const int32_t> key_length;  // [batch]; empty: the tensors' length. Right padding starts.
+  std::span<const int32_t> key_length;  // [batch]; empty: all keys. Right padding starts here.
 };
 
 struct AttentionOptions {
@@ -60,9 +60,9 @@ struct HeadStatistics {
 // takes any head_dim). Source: FlashAttention-2 (Dao, 2023) for the recurrence; windows per head:
 // AAH, arXiv:2608.19203, section 3.
 template <typename Storage>
-void AttentionForward(ConstView4<Storage> query, ConstView4<Storage> key,
-                      ConstView4<Storage> value, const Visibility& visibility,
-                      const AttentionOptions& options, View4<Storage> out, View3<float> log_sum_exp,
+void AttentionForward(ConstView4<Storage> query, ConstView4<Storage> key, ConstView4<Storage> value,
+                      const Visibility& visibility, const AttentionOptions& options,
+                      View4<Storage> out, View3<float> log_sum_exp,
                       const HeadStatistics& statistics, Parallel& parallel);
 
 // Gradients of sum(out * grad_out) with respect to query, key and value; they are overwritten.

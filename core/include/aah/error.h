@@ -46,11 +46,11 @@ template <typename... Parts>
 
 // Throws aah::Error(kBadInput) with the concatenated message unless `condition` holds. For what
 // callers and users get wrong; never for our own invariants.
-#define AAH_CHECK(condition, ...)                                            \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      ::aah::ThrowError(::aah::ErrorKind::kBadInput, __VA_ARGS__);           \
-    }                                                                        \
+#define AAH_CHECK(condition, ...)                                  \
+  do {                                                             \
+    if (!(condition)) {                                            \
+      ::aah::ThrowError(::aah::ErrorKind::kBadInput, __VA_ARGS__); \
+    }                                                              \
   } while (false)
 
 #endif  // AAH_ERROR_H_

@@ -115,8 +115,8 @@ class TokenFileWriter {
     std::string path;
     int32_t vocabulary_size = 0;  // >= 1; decides bytes_per_token
     std::optional<int32_t> end_of_document;
-    std::string tokenizer_name;  // at most 63 bytes
-    std::string tokenizer_hash;  // 64 hexadecimal digits
+    std::string tokenizer_name;                    // at most 63 bytes
+    std::string tokenizer_hash;                    // 64 hexadecimal digits
     std::optional<ScoredPredictions> scored = {};  // none: every prediction counts
   };
 
