@@ -137,6 +137,10 @@ void AddBenchCommand(CLI::App& app, Command& chosen) {
            "The attention kernels over torch's, and windowed over full attention, on AVX2 where "
            "nothing else is said: its bars are set there. Under a minute.",
            HasAvx2() ? kAvx2 : kNative, BenchAttention, chosen);
+  AddBench(*command, "nested",
+           "Attention mixed over nested candidate windows over attention within one; under half a "
+           "minute.",
+           kNative, BenchNested, chosen);
   AddBench(*command, "train",
            "Whole training steps with head-wise windows over torch's full attention; under a "
            "minute.",

@@ -60,6 +60,11 @@ struct BenchOptions {
 // 40 seconds. Both sides run through autograd operators on the same tensors and threads.
 void BenchAttention(const BenchOptions& options, const BenchSink& sink);
 
+// Attention over nested windows, uniformly weighted, over full attention: candidates T/8 to T, and
+// T/128 to T; and with the candidate T/8 alone live over attention within that window. batch 1, 8
+// heads of 64, 4,096 tokens, forward and backward; under half a minute.
+void BenchNested(const BenchOptions& options, const BenchSink& sink);
+
 // Whole training steps (forward, backward, clipping, AdamW) of a small model: 4,096 tokens, 2
 // layers, 8 heads, width 512, bytes; with fixed windows and with windows as the controller decides
 // them, regime full_adaptive. Under 50 seconds.

@@ -5,18 +5,19 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace aah {
 
 // What torch.ops.aah.nested_attention takes beside query, key, value, selection and windows.
 struct NestedOperatorOptions {
   // Per head and candidate, [heads * candidates]: 0 leaves it out. Empty: none is left out.
-  at::IntArrayRef live;
+  std::vector<int64_t> live = {};
   int64_t sinks = 0;
-  double scale = 0;                      // 0: head_dim^-1/2
-  double softcap = 0;                    // 0: off
-  std::optional<at::Tensor> key_begin;   // int32 [batch] on the CPU
-  std::optional<at::Tensor> key_length;  // int32 [batch] on the CPU
+  double scale = 0;                                     // 0: head_dim^-1/2
+  double softcap = 0;                                   // 0: off
+  std::optional<at::Tensor> key_begin = std::nullopt;   // int32 [batch] on the CPU
+  std::optional<at::Tensor> key_length = std::nullopt;  // int32 [batch] on the CPU
 };
 
 // Gradients flow through `out` alone. A slot is a live candidate of a head, head by head.

@@ -1,0 +1,109 @@
+// What attention over nested windows costs beside attention within one.
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "aah/instruction_set.h"
+#include "aah/lab/bench.h"
+#include "aah/model/nested_operator.h"
+#include "bench/attention_probes.h"
+#include "bench/interleaved.h"
+
+namespace aah {
+namespace {
+
+using bench::AttentionTensors;
+using bench::PassSeconds;
+using bench::Probe;
+using bench::Windows;
+
+constexpr int64_t kTokens = 4096;
+
+// Candidates T / 2^(count - 1) ... T, uniformly weighted or one of them alone for all heads.
+struct Candidates {
+  explicit Candidates(int64_t smallest) {
+    for (int64_t window = smallest; window <= kTokens; window *= 2) windows.push_back(window);
+    const auto count = static_cast<int64_t>(windows.size());
+    selection =
+        torch::full({bench::kHeads, count}, 1.0 / static_cast<double>(count)).requires_grad_();
+  }
+
+  // The narrowest alone is live.
+  void LeaveNarrowest() {
+    live.assign(static_cast<size_t>(bench::kHeads) * windows.size(), 0);
+    for (size_t i = 0; i < live.size(); i += windows.size()) live[i] = 1;
+    selection = torch::zeros_like(selection);
+    selection.select(1, 0).fill_(1);
+    selection.requires_grad_();
+  }
+
+  std::vector<int64_t> windows;
+  std::vector<int64_t> live;
+  at::Tensor selection;
+};
+
+PassSeconds RunNested(const AttentionTensors& tensors, const Candidates& candidates) {
+  PassSeconds seconds;
+  at::Tensor out;
+  seconds.forward = bench::Seconds([&] {
+    out = NestedAttention(tensors.query, tensors.key, tensors.value, candidates.selection,
+                          candidates.windows, {.live = candidates.live})
+              .out;
+  });
+  seconds.backward = bench::Seconds([&] {
+    torch::autograd::grad({out}, {tensors.query, tensors.key, tensors.value, candidates.selection},
+                          {tensors.grad_out});
+  });
+  return seconds;
+}
+
+// At most `bar`, over attention within one window for all heads.
+BenchResult NestedOverPlain(const std::string& name, const Probe& nested, const Probe& plain,
+                            const Windows& widest, double bar) {
+  BenchResult result;
+  result.name = name;
+  result.batch = bench::kBatch;
+  result.heads = bench::kHeads;
+  result.head_dim = bench::kHeadDim;
+  result.tokens = kTokens;
+  result.instruction_set = CurrentInstructionSet();
+  result.threads = at::get_num_threads();
+  result.visible_pair_ratio = bench::VisiblePairRatio(widest, kTokens);
+  result.repeats = nested.repeats();
+  result.numerator = nested.forward_backward();
+  result.denominator = plain.forward_backward();
+  result.ratio = result.numerator / result.denominator;
+  result.gflops = (bench::ForwardFlops(widest, kTokens) + bench::BackwardFlops(widest, kTokens)) /
+                  result.numerator * 1e-9;
+  result.bar_kind = BarKind::kAtMost;
+  result.bar = bar;
+  return result;
+}
+
+}  // namespace
+
+void BenchNested(const BenchOptions& options, const BenchSink& sink) {
+  at::set_num_threads(options.threads);
+  const AttentionTensors tensors(kTokens);
+  const Windows full = bench::UniformWindows(kTokens);
+  const Windows narrow = bench::UniformWindows(kTokens / 8);
+  const Candidates four(kTokens / 8);
+  const Candidates eight(kTokens / 128);
+  Candidates one_hot(kTokens / 8);
+  one_hot.LeaveNarrowest();
+  Probe full_probe([&] { return bench::RunOurs(tensors, full, true); });
+  Probe narrow_probe([&] { return bench::RunOurs(tensors, narrow, true); });
+  Probe four_probe([&] { return RunNested(tensors, four); });
+  Probe eight_probe([&] { return RunNested(tensors, eight); });
+  Probe one_hot_probe([&] { return RunNested(tensors, one_hot); });
+  bench::RunInterleaved({&full_probe, &four_probe, &eight_probe, &narrow_probe, &one_hot_probe},
+                        {.warm_up = 2, .least = 7, .most = 31, .budget_seconds = 15});
+  sink(NestedOverPlain("nested_k4_over_full_forward_backward", four_probe, full_probe, full, 1.35));
+  sink(NestedOverPlain("nested_k8_over_full_forward_backward", eight_probe, full_probe, full, 1.6));
+  sink(NestedOverPlain("nested_one_hot_over_window_forward_backward", one_hot_probe, narrow_probe,
+                       narrow, 1.2));
+}
+
+}  // namespace aah
