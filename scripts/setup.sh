@@ -19,7 +19,7 @@ case "${1:-}" in
   test) packages+=(libgtest-dev libgmock-dev) ;;
   ci)
     packages+=(libgtest-dev libgmock-dev clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev
-      g++-12-aarch64-linux-gnu git)
+      libomp-19-dev g++-12-aarch64-linux-gnu git)
     tools+=(clang++-19 clang-tidy-19 clang-format-19)
     ;;
   *)
