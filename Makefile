@@ -31,11 +31,13 @@ build:
 	     || echo -DAAH_BUILD_TESTS=OFF)
 	@cmake --build --preset release --target aah -j $(JOBS)
 
+# The golden tests in full: they print, per file, how many cases it holds and how many passed.
 test:
 	@scripts/setup.sh test
 	@cmake --preset release -DAAH_BUILD_TESTS=ON $(CMAKE_FLAGS)
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --preset release
+	@ctest --preset release -LE golden
+	@ctest --preset release -L golden --verbose
 
 setup:
 	@scripts/setup.sh test
