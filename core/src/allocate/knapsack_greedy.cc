@@ -120,8 +120,9 @@ std::optional<std::array<Move, 2>> BestPair(const KnapsackState& state,
   for (const Move& move : moves) {
     if (move.cost < 0) giving.push_back(move);
   }
-  std::stable_sort(giving.begin(), giving.end(),
-                   [](const Move& a, const Move& b) { return a.cost < b.cost; });
+  std::sort(giving.begin(), giving.end(), [](const Move& a, const Move& b) {
+    return std::tuple(a.cost, a.item, a.to) < std::tuple(b.cost, b.item, b.to);
+  });
   const std::vector<LeastLosing> least = RunningLeast(giving);
 
   std::optional<std::array<Move, 2>> best;
@@ -160,9 +161,10 @@ void TakeGreedySteps(KnapsackState& state) {
   AAH_CHECK(state.cost <= state.budget, "the budget is ", state.budget,
             " units: the cheapest candidate of every item costs ", state.cost,
             " together, give at least that much or cheaper candidates");
-  // Stable: equal slopes stay in the order of the items.
-  std::stable_sort(steps.begin(), steps.end(),
-                   [](const HullStep& a, const HullStep& b) { return a.slope() > b.slope(); });
+  // Slopes of one item differ, so this orders all steps.
+  std::sort(steps.begin(), steps.end(), [](const HullStep& a, const HullStep& b) {
+    return std::tuple(-a.slope(), a.item) < std::tuple(-b.slope(), b.item);
+  });
   for (const HullStep& step : steps) {
     if (step.cost > state.budget - state.cost) {
       state.multiplier = step.slope();

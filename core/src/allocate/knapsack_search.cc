@@ -85,7 +85,11 @@ class Search {
         if (Penalty(relative) < gap_) open.candidates.push_back(relative);
       }
       if (open.candidates.empty()) return false;
-      std::stable_sort(open.candidates.begin(), open.candidates.end(), Cheaper);
+      std::sort(open.candidates.begin(), open.candidates.end(),
+                [](const Partial& a, const Partial& b) {
+                  return std::tuple(a.cost, a.loss, a.candidate) <
+                         std::tuple(b.cost, b.loss, b.candidate);
+                });
       DropDominated(open.candidates);
       open.least_cost = open.candidates.front().cost;
       open.most_cost = open.candidates.back().cost;
