@@ -19,6 +19,7 @@
 #include "aah/error.h"
 #include "aah/instruction_set.h"
 #include "aah/lab/table.h"
+#include "aah/model/train_config.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 
@@ -87,8 +88,8 @@ void Restrict(const std::string& instruction_set) {
 }
 
 int RunBench(const BenchArguments& arguments, const Bench& bench) {
-  AAH_CHECK(arguments.options.threads >= 1, "--threads ", arguments.options.threads,
-            ": expected at least 1");
+  AAH_CHECK(arguments.options.threads >= 1 && arguments.options.threads <= kMaxThreads,
+            "--threads ", arguments.options.threads, ": expected 1 to ", kMaxThreads);
   Restrict(arguments.instruction_set);
   bool all_hold = true;
   Table table = MakeBenchTable();

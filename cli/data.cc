@@ -17,9 +17,9 @@
 namespace aah {
 namespace {
 
-// data/kjv for `kjv`, data/book for books/book.txt.
+// data/kjv for `kjv`, data/book for books/book.txt, data/ and the folder's name for `.`.
 std::string DefaultOutput(const std::string& source) {
-  std::filesystem::path path = std::filesystem::path(source).lexically_normal();
+  std::filesystem::path path = std::filesystem::absolute(source).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   return "data/" + path.stem().string();
 }
@@ -103,8 +103,27 @@ void AddTaskOptions(CLI::App& prepare, std::string& task, RecallOptions& options
   add("--test-sequences", options.sequences[2], "to test on");
 }
 
+const std::map<std::string, SplitRule>& SplitRules() {
+  static const std::map<std::string, SplitRule> rules = {{"auto", SplitRule::kAuto},
+                                                         {"document", SplitRule::kDocument},
+                                                         {"position", SplitRule::kPosition}};
+  return rules;
+}
+
+std::vector<std::string> RuleNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, rule] : SplitRules()) names.push_back(name);
+  return names;
+}
+
+// Empty, or what is wrong: the parser would take -1 for the largest number.
+std::string RefuseNegative(const std::string& number) {
+  return number.starts_with('-') ? "expected an integer of at least 0, got " + number : "";
+}
+
 struct DataArguments {
   PrepareOptions text;
+  std::string split = "auto";
   std::string task;
   RecallOptions recall;
 };
@@ -113,6 +132,7 @@ int Run(DataArguments arguments) {
   if (arguments.task.empty()) {
     AAH_CHECK(!arguments.text.sources.empty(), "name a source: kjv, pystdlib, or text files; or a ",
               "task to generate (--task recall)");
+    arguments.text.split = SplitRules().at(arguments.split);
     return Prepare(std::move(arguments.text));
   }
   arguments.recall.seed = arguments.text.seed;
@@ -150,20 +170,19 @@ void AddDataCommand(CLI::App& app, Command& chosen) {
   CLI::Option* field =
       prepare->add_option("--field", options.field, "the text's field in JSONL files")
           ->capture_default_str();
-  const std::map<std::string, SplitRule> rules = {{"auto", SplitRule::kAuto},
-                                                  {"document", SplitRule::kDocument},
-                                                  {"position", SplitRule::kPosition}};
   CLI::Option* split =
       prepare
-          ->add_option("--split", options.split,
+          ->add_option("--split", arguments->split,
                        "by document, by position, or auto: by document from 20 documents on")
-          ->transform(CLI::Transformer(rules));
+          ->check(CLI::IsMember(RuleNames()))
+          ->capture_default_str();
   CLI::Option* validation =
       prepare->add_option("--validation", options.validation_fraction, "share of the text")
           ->capture_default_str();
   CLI::Option* test = prepare->add_option("--test", options.test_fraction, "share of the text")
                           ->capture_default_str();
   prepare->add_option("--seed", options.seed, "of which documents go where, and of the task")
+      ->check(CLI::Validator(RefuseNegative, "UINT"))
       ->capture_default_str();
   prepare->add_flag("--overwrite", options.overwrite, "replace a token file that is there");
   AddTaskOptions(*prepare, arguments->task, arguments->recall,

@@ -29,6 +29,7 @@ Json ToJson(const EvaluationResult& result) {
       {"split", result.split},
       {"tokens", result.tokens},
       {"loss", result.loss},
+      {"accuracy", result.accuracy},
       {"perplexity", result.perplexity},
       {"bits_per_byte", result.bits_per_byte},
       {"allocated_context_ratio", result.allocated_context_ratio},
@@ -40,11 +41,11 @@ Json ToJson(const EvaluationResult& result) {
 void Print(const EvaluationResult& result) {
   std::printf("%s (step %lld, %s)\n", result.checkpoint.c_str(),
               static_cast<long long>(result.step), result.attention.c_str());
-  Table figures({"split", "tokens", "loss", "perplexity", "bits per\nbyte", "allocated\ncontext",
-                 "visible\npairs"});
+  Table figures({"split", "tokens", "loss", "accuracy", "perplexity", "bits per\nbyte",
+                 "allocated\ncontext", "visible\npairs"});
   figures.AddRow({result.split, FormatThousands(static_cast<double>(result.tokens)),
-                  FormatFixed(result.loss, 4), FormatFixed(result.perplexity, 3),
-                  FormatFixed(result.bits_per_byte, 4),
+                  FormatFixed(result.loss, 4), FormatFixed(result.accuracy, 4),
+                  FormatFixed(result.perplexity, 3), FormatFixed(result.bits_per_byte, 4),
                   FormatFixed(result.allocated_context_ratio, 3),
                   FormatFixed(result.visible_pair_ratio, 3)});
   Table positions({"position in the context", "loss"});
@@ -59,7 +60,8 @@ int Evaluate(const EvalArguments& arguments) {
   InitialiseDeterminism();
   const EvaluationResult result = EvaluateRun(arguments.options);
   if (arguments.json) {
-    std::printf("%s\n", ToJson(result).dump().c_str());
+    std::printf("%s\n",
+                ToJson(result).dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
     Print(result);
   }

@@ -14,11 +14,22 @@ namespace {
 constexpr int kMachineFailed = static_cast<int>(ErrorKind::kMachine);
 constexpr int kBadInput = static_cast<int>(ErrorKind::kBadInput);
 
-// One line, whatever the message holds: torch appends a backtrace to its own.
+// One line, whatever the message holds; what it quotes from files and arguments cannot steer the
+// terminal.
 int Fail(int exit_code, std::string_view message) {
-  const std::string line(message.substr(0, message.find('\n')));
+  std::string line(message);
+  for (char& c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = ' ';
+  }
   std::fprintf(stderr, "aah: %s\n", line.c_str());
   return exit_code;
+}
+
+// What was printed must have arrived: a reader of a file must not take half an output for a whole.
+int Finish(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  return Fail(kMachineFailed, "standard output cannot be written; is the disk full?");
 }
 
 int Run(int argc, char** argv) {
@@ -53,13 +64,15 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return aah::Run(argc, argv);
+    return aah::Finish(aah::Run(argc, argv));
   } catch (const aah::Error& error) {
     return aah::Fail(static_cast<int>(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
     return aah::Fail(aah::kMachineFailed,
                      "out of memory: a smaller micro_batch_size, context or model needs less");
   } catch (const std::exception& error) {
-    return aah::Fail(aah::kMachineFailed, error.what());
+    // torch appends a backtrace to its own message.
+    const std::string_view message = error.what();
+    return aah::Fail(aah::kMachineFailed, message.substr(0, message.find('\n')));
   }
 }

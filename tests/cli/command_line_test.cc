@@ -42,8 +42,8 @@ std::string ReadText(const std::string& path) {
 
 class CommandLineTest : public ::testing::Test {
  protected:
-  // Starts the program in the scratch folder; its output goes to files there.
-  pid_t Start(const std::vector<std::string>& arguments) {
+  // Starts the program in the scratch folder; its output goes to files there, or to `device`.
+  pid_t Start(const std::vector<std::string>& arguments, const std::string& device = "") {
     std::vector<std::string> words = {"aah"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> pointers;
@@ -51,7 +51,8 @@ class CommandLineTest : public ::testing::Test {
     pointers.push_back(nullptr);
     const pid_t child = fork();
     if (child == 0) {
-      const int output = open((folder_ / "output").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+      const std::string to = device.empty() ? folder_ / "output" : device;
+      const int output = open(to.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
       const int errors = open((folder_ / "errors").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
       dup2(output, STDOUT_FILENO);
       dup2(errors, STDERR_FILENO);
@@ -129,6 +130,8 @@ TEST_F(CommandLineTest, WrongArgumentsAreOneLineAndExitCode2) {
       {"train", "none.yaml"},
       {"info", "--bogus"},
       {"eval", "runs/none"},
+      {"eval", "runs/none", "--threads", "100000"},
+      {"bench", "train", "--threads", "100000"},
       {"report", "runs/none"},
       {"inspect"},
       {"inspect", "runs/none"},
@@ -138,7 +141,13 @@ TEST_F(CommandLineTest, WrongArgumentsAreOneLineAndExitCode2) {
       {"bench", "attention", "--isa", "MMX"},
       {"bench", "train", "--threads", "0"},
       {"data", "prepare", "none.txt"},
-      {"data", "prepare", "kjv", "--validation", "much"}};
+      {"data", "prepare", "kjv", "--split", "half"},
+      {"data", "prepare", "kjv", "--seed", "-1"},
+      {"data", "prepare", "kjv", "--validation", "much"},
+      {"data", "prepare", "kjv", "--task", "recall"},
+      {"data", "prepare", "kjv", "--pairs", "4"},
+      {"data", "prepare", "--task", "recal"},
+      {"data", "prepare", "--task", "recall", "--pairs", "33"}};
   for (const std::vector<std::string>& arguments : wrong) {
     const Outcome outcome = Run(arguments);
     std::string all;
@@ -148,6 +157,21 @@ TEST_F(CommandLineTest, WrongArgumentsAreOneLineAndExitCode2) {
     EXPECT_THAT(outcome.errors, StartsWith("aah: ")) << all;
     EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << all;
   }
+}
+
+TEST_F(CommandLineTest, WhatAMessageQuotesStaysOnItsLine) {
+  PrepareSmallData();
+  const Outcome outcome = Run({"train", "small.yaml", "seed=\x1b[1m\nfirst"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
+  EXPECT_THAT(outcome.errors, AllOf(Not(HasSubstr("\x1b")), HasSubstr("first")));
+}
+
+TEST_F(CommandLineTest, OutputThatCannotBeWrittenIsNoSuccess) {
+  const pid_t child = Start({"info", "--json"}, "/dev/full");
+  const Outcome outcome = Wait(child);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.errors, "aah: standard output cannot be written; is the disk full?\n");
 }
 
 TEST_F(CommandLineTest, InfoTellsWhatItRunsOn) {
@@ -165,6 +189,16 @@ TEST_F(CommandLineTest, PreparedDataIsNotReplacedUnasked) {
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_THAT(again.errors, HasSubstr("there is a data set already"));
   EXPECT_EQ(Run({"data", "prepare", "text.txt", "-o", "data/text", "--overwrite"}).exit_code, 0);
+}
+
+TEST_F(CommandLineTest, GeneratesRecallAndSaysWhatItNeeds) {
+  const std::vector<std::string> prepare = {"data",        "prepare", "--task", "recall",
+                                            "--sequences", "200",     "-o",     "data/asked"};
+  const Outcome outcome = Run(prepare);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("recall of 8 pairs by 8 queries, vocabulary 80"),
+                                    HasSubstr("train with model.context 256; a window up to 226")));
+  EXPECT_THAT(Run(prepare).errors, HasSubstr("there is a data set already"));
 }
 
 TEST_F(CommandLineTest, TrainsAndEvaluates) {
