@@ -179,7 +179,8 @@ TEST(EvaluationStretches, AreSpreadOverTheSplit) {
   std::vector<int32_t> narrow(11);
   some.Fill(0, 1, std::span(narrow));
   EXPECT_EQ(narrow[10], 110);
-  EXPECT_THAT(BadInput([&] { some.Fill(3, 2, std::span(rows)); }), HasSubstr("not among 4"));
+  EXPECT_THAT(BadInput([&] { some.Fill(3, 2, std::span(rows)); }),
+              HasSubstr("expected stretches among 4, got 2 from 3"));
 }
 
 TEST(EvaluationStretches, PredictEveryTokenOnceAtMost) {

@@ -55,9 +55,9 @@ StretchSpace::StretchSpace(const TokenFile& file, Split split, int64_t context, 
     }
     longest = part.tokens.size();
   }
-  AAH_CHECK(!ranges_.empty(), file.path(), ": a context of ", context, " needs ", context + 1,
-            " tokens in a row, the ", SplitName(split), " split has ", longest,
-            "; shorten the context or prepare more text");
+  AAH_CHECK(!ranges_.empty(), file.path(), ": a context of ", context, " needs ",
+            static_cast<uint64_t>(context) + 1, " tokens in a row, the ", SplitName(split),
+            " split has ", longest, "; shorten the context or prepare more text");
   for (const TokenRange& range : ranges_) {
     starts_before_.push_back(start_count_);
     start_count_ += range.size() - context;
@@ -127,8 +127,8 @@ template <typename Id>
 void EvaluationStretches::FillAs(int64_t first, int64_t count, std::span<Id> out) const {
   const int64_t length = space_.context() + 1;
   CheckRoom(count, space_.context(), out);
-  AAH_CHECK(first >= 0 && first <= this->count() - count, "stretches ", first, " to ",
-            first + count, " are not among ", this->count());
+  AAH_CHECK(first >= 0 && first <= this->count() - count, "expected stretches among ",
+            this->count(), ", got ", count, " from ", first);
   for (int64_t row = 0; row < count; ++row) {
     space_.file().Read(starts_[first + row], out.subspan(row * length, length));
   }

@@ -203,8 +203,8 @@ template <typename Id>
 void TokenFile::ReadAs(int64_t begin, std::span<Id> out) const {
   const auto count = static_cast<int64_t>(out.size());
   AAH_CHECK(begin >= 0 && count <= info_.token_count && begin <= info_.token_count - count, origin_,
-            ": tokens ", begin, " to ", begin + count, " are not in a file of ", info_.token_count,
-            " tokens");
+            ": expected a stretch within ", info_.token_count, " tokens, got ", count,
+            " tokens from ", begin);
   if (count == 0) return;
   const std::byte* source = tokens_.data() + begin * info_.bytes_per_token;
   uint32_t largest = 0;
