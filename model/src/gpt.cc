@@ -24,6 +24,11 @@ void CheckIds(const at::Tensor& ids, int64_t vocabulary, const char* what) {
             "; use data made with this model's tokenizer");
 }
 
+// [batch, n, ...] -> [batch * n, ...], of the positions `scored` where it is defined.
+at::Tensor ScoredRows(const at::Tensor& all, const at::Tensor& scored) {
+  return (scored.defined() ? all.index_select(1, scored) : all).flatten(0, 1);
+}
+
 bool EndsWith(const std::string& text, const char* ending) {
   return std::string_view(text).ends_with(ending);
 }
@@ -98,18 +103,24 @@ at::Tensor GptImpl::forward(const at::Tensor& tokens) {
   return torch::linear(Hidden(tokens), HeadWeight());
 }
 
-at::Tensor GptImpl::Loss(const at::Tensor& tokens, const at::Tensor& targets) {
+at::Tensor GptImpl::Loss(const at::Tensor& tokens, const at::Tensor& targets,
+                         const at::Tensor& scored) {
   CheckIds(targets, config_.vocabulary, "target ids");
   AAH_CHECK(targets.sizes() == tokens.sizes(), "targets must have the shape of the tokens");
-  return ChunkedCrossEntropy(Hidden(tokens).flatten(0, 1), HeadWeight(), targets.flatten());
+  return ChunkedCrossEntropy(ScoredRows(Hidden(tokens), scored), HeadWeight(),
+                             ScoredRows(targets, scored));
 }
 
-at::Tensor GptImpl::PositionLosses(const at::Tensor& tokens, const at::Tensor& targets) {
+PositionScores GptImpl::ScorePositions(const at::Tensor& tokens, const at::Tensor& targets,
+                                       const at::Tensor& scored) {
   const at::NoGradGuard no_grad;
   CheckIds(targets, config_.vocabulary, "target ids");
   AAH_CHECK(targets.sizes() == tokens.sizes(), "targets must have the shape of the tokens");
-  return RowCrossEntropy(Hidden(tokens).flatten(0, 1), HeadWeight(), targets.flatten())
-      .view_as(tokens);
+  at::Tensor correct;
+  const at::Tensor losses = RowCrossEntropy(ScoredRows(Hidden(tokens), scored), HeadWeight(),
+                                            ScoredRows(targets, scored), &correct);
+  return {.losses = losses.view({tokens.size(0), -1}),
+          .correct = correct.view({tokens.size(0), -1})};
 }
 
 }  // namespace aah

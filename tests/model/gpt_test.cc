@@ -189,13 +189,41 @@ TEST(Gpt, LossIsTheCrossEntropyOfItsLogits) {
       const at::Tensor other = plain->named_parameters()[parameter.key()].grad();
       EXPECT_LT(MaxDifference(parameter.value().grad(), other), 1e-12) << parameter.key();
     }
-    const at::Tensor losses = ours->PositionLosses(inputs, targets);
+    const PositionScores scores = ours->ScorePositions(inputs, targets);
+    const at::Tensor losses = scores.losses;
     EXPECT_EQ(losses.sizes(), inputs.sizes());
+    const at::NoGradGuard below;
+    EXPECT_TRUE(scores.correct.equal(ours->forward(inputs).argmax(2).eq(targets)));
     EXPECT_FALSE(losses.requires_grad());
     EXPECT_NEAR(losses.mean().item<double>(), expected.item<double>(), 1e-12);
     const at::NoGradGuard no_grad;
     EXPECT_NEAR(ours->Loss(inputs, targets).item<double>(), expected.item<double>(), 1e-12);
   }
+}
+
+TEST(Gpt, ScoredPositionsAloneCount) {
+  Gpt model = Make(Tiny());
+  model->to(torch::kDouble);
+  const at::Tensor tokens = RandomTokens(Tiny(), 3, 25, 9);
+  const at::Tensor inputs = tokens.narrow(1, 0, 24);
+  const at::Tensor targets = tokens.narrow(1, 1, 24);
+  const at::Tensor scored = torch::tensor({5, 9, 23}, torch::kLong);
+  const at::Tensor loss = model->Loss(inputs, targets, scored);
+  loss.backward();
+  const at::Tensor gradient = model->named_parameters()["wte.weight"].grad().clone();
+  model->zero_grad();
+
+  const at::Tensor logits = model->forward(inputs).index_select(1, scored).flatten(0, 1);
+  const at::Tensor expected =
+      torch::nn::functional::cross_entropy(logits, targets.index_select(1, scored).flatten());
+  expected.backward();
+  EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 1e-12);
+  EXPECT_LT(MaxDifference(gradient, model->named_parameters()["wte.weight"].grad()), 1e-12);
+
+  const PositionScores all = model->ScorePositions(inputs, targets);
+  const PositionScores some = model->ScorePositions(inputs, targets, scored);
+  EXPECT_TRUE(some.losses.allclose(all.losses.index_select(1, scored), 1e-12));
+  EXPECT_TRUE(some.correct.equal(all.correct.index_select(1, scored)));
 }
 
 TEST(Gpt, LossOverSeveralChunksOfRows) {

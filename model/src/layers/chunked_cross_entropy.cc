@@ -69,17 +69,21 @@ at::Tensor ChunkedCrossEntropy(const at::Tensor& hidden, const at::Tensor& weigh
 }
 
 at::Tensor RowCrossEntropy(const at::Tensor& hidden, const at::Tensor& weight,
-                           const at::Tensor& targets) {
+                           const at::Tensor& targets, at::Tensor* correct) {
   const at::NoGradGuard no_grad;
   const int64_t rows = hidden.size(0);
   const int64_t chunk = ChunkRows(weight.size(0));
   const at::Tensor losses = at::empty({rows}, hidden.options());
+  if (correct != nullptr) *correct = at::empty({rows}, hidden.options().dtype(at::kBool));
   for (int64_t begin = 0; begin < rows; begin += chunk) {
     const int64_t count = std::min(chunk, rows - begin);
     const at::Tensor logits = at::mm(hidden.narrow(0, begin, count), weight.t());
     const at::Tensor rows_targets = targets.narrow(0, begin, count).unsqueeze(1);
     losses.narrow(0, begin, count)
         .copy_(logits.logsumexp(1) - logits.gather(1, rows_targets).squeeze(1));
+    if (correct == nullptr) continue;
+    correct->narrow(0, begin, count)
+        .copy_(logits.argmax(1, /*keepdim=*/true).eq(rows_targets).squeeze(1));
   }
   return losses;
 }

@@ -13,9 +13,10 @@ namespace aah {
 at::Tensor ChunkedCrossEntropy(const at::Tensor& hidden, const at::Tensor& weight,
                                const at::Tensor& targets);
 
-// The same per row, [rows], without gradient.
+// The same per row, [rows], without gradient. `correct`, if given, becomes bool [rows]: whether the
+// target has the greatest logit.
 at::Tensor RowCrossEntropy(const at::Tensor& hidden, const at::Tensor& weight,
-                           const at::Tensor& targets);
+                           const at::Tensor& targets, at::Tensor* correct = nullptr);
 
 }  // namespace aah
 

@@ -28,14 +28,18 @@ Split ReadSplit(const std::string& name) {
              NearestNameHint(name, names));
 }
 
-std::vector<PositionLoss> Bucket(const std::vector<double>& by_position, int64_t buckets) {
+std::vector<PositionLoss> Bucket(const StretchLosses& measured, int64_t most_buckets) {
+  const std::vector<double>& by_position = measured.by_position;
   const auto positions = static_cast<int64_t>(by_position.size());
+  const int64_t buckets = std::min(most_buckets, positions);
   std::vector<PositionLoss> losses;
   for (int64_t bucket = 0; bucket < buckets; ++bucket) {
     const int64_t begin = bucket * positions / buckets;
     const int64_t end = (bucket + 1) * positions / buckets;
     const double sum = std::accumulate(by_position.begin() + begin, by_position.begin() + end, 0.0);
-    losses.push_back({.begin = begin, .end = end, .loss = sum / static_cast<double>(end - begin)});
+    losses.push_back({.begin = measured.positions[begin],
+                      .end = measured.positions[end - 1] + 1,
+                      .loss = sum / static_cast<double>(end - begin)});
   }
   return losses;
 }
@@ -75,13 +79,14 @@ EvaluationResult EvaluateRun(const EvaluateOptions& options) {
           .step = state.step,
           .attention = AttentionName(config.attention),
           .split = options.split,
-          .tokens = stretches.count() * context,
+          .tokens = stretches.count() * std::ssize(losses.positions),
           .loss = losses.mean,
+          .accuracy = losses.accuracy,
           .perplexity = std::exp(losses.mean),
           .bits_per_byte = BitsPerByte(losses.mean, stretches.bytes_per_token()),
           .allocated_context_ratio = AllocatedContextRatio(windows, sinks, context),
           .visible_pair_ratio = VisiblePairRatio(windows, sinks, context),
-          .by_position = Bucket(losses.by_position, std::min(options.buckets, context))};
+          .by_position = Bucket(losses, options.buckets)};
 }
 
 }  // namespace aah

@@ -10,9 +10,16 @@
 namespace aah {
 
 struct StretchLosses {
-  double mean = 0;                  // nats per token
-  std::vector<double> by_position;  // [context], means over the stretches
+  double mean = 0;      // nats per token
+  double accuracy = 0;  // share of tokens that have the greatest logit
+  // The positions whose predictions count, m of them, rising: all of the context, or those that the
+  // token file names.
+  std::vector<int64_t> positions;
+  std::vector<double> by_position;  // [m], means over the stretches
 };
+
+// As a tensor int64 [m], the form in which the model takes them; undefined where all count.
+at::Tensor ScoredPositions(const StretchSpace& space);
 
 // Losses over all of `stretches`, `batch_size` of them per forward pass, in evaluation mode: no
 // state of the model changes, and the mode it was in comes back.

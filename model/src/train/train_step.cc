@@ -23,7 +23,8 @@ StepOutcome TrainStep(Gpt& model, AdamW& optimizer, const at::Tensor& stretches,
   StepOutcome outcome;
   for (int64_t first = 0; first < batch; first += micro) {
     const at::Tensor rows = stretches.narrow(0, first, micro);
-    const at::Tensor loss = model->Loss(rows.narrow(1, 0, context), rows.narrow(1, 1, context));
+    const at::Tensor loss =
+        model->Loss(rows.narrow(1, 0, context), rows.narrow(1, 1, context), settings.scored);
     const double value = loss.item<double>();
     if (!std::isfinite(value)) {
       CheckParametersFinite(optimizer);

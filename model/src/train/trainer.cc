@@ -42,6 +42,17 @@ Gpt MakeModel(const RunConfig& config) {
              StreamSeed(config.seed, Stream::kWeights));
 }
 
+// What `read` returns; where the checkpoint is damaged, the way on is part of the message.
+template <typename Read>
+auto OrAdvise(const std::string& checkpoint, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    ThrowError(error.kind(), error.what(), "; remove ", checkpoint,
+               " to go on from the checkpoint before it, or from the start");
+  }
+}
+
 // One run from its start, or its last checkpoint, to its end.
 class TrainingRun {
  public:
@@ -110,12 +121,13 @@ TrainOutcome TrainingRun::Run(const std::atomic<bool>& stop) {
 
 void TrainingRun::Begin() {
   torch::manual_seed(StreamSeed(config_.seed, Stream::kDropout));
-  const std::vector<int64_t> checkpoints = CheckpointSteps(config_.out);
+  std::vector<int64_t> checkpoints = CheckpointSteps(config_.out);
   if (checkpoints.empty() && !config_.init_from.empty()) {
     LoadModelWeights(FindCheckpoint(config_.init_from), model_);
   }
   const bool existed = OpenRunFolder(config_);
   lock_.emplace(config_.out);
+  checkpoints = CheckpointSteps(config_.out);  // another process may just have saved and ended
   if (existed) CheckResumable(config_);
   RemoveRemains(config_.out);
   if (checkpoints.empty()) {
@@ -135,7 +147,7 @@ void TrainingRun::Begin() {
 
 void TrainingRun::Restore(int64_t checkpoint_step) {
   const std::string path = CheckpointPath(config_.out, checkpoint_step);
-  const CheckpointState state = ReadCheckpointState(path);
+  const CheckpointState state = OrAdvise(path, [&] { return ReadCheckpointState(path); });
   AAH_CHECK(state.step == checkpoint_step && state.step <= config_.training.steps, path,
             ": expected the state after step ", checkpoint_step, " of ", config_.training.steps,
             ", got step ", state.step);
@@ -143,7 +155,7 @@ void TrainingRun::Restore(int64_t checkpoint_step) {
             ": expected the data that the run was begun with (content ",
             state.content_hash.substr(0, 12), "), got other data (content ",
             content_hash_.substr(0, 12), "); begin a new run in another folder");
-  LoadCheckpoint(path, model_, optimizer_);
+  OrAdvise(path, [&] { LoadCheckpoint(path, model_, optimizer_); });
   step_ = state.step;
   logs_ = std::make_unique<RunLogs>(config_.out, state.logs);
 }
@@ -157,7 +169,8 @@ void TrainingRun::Step() {
       .step = step_,
       .micro_batch_size = config_.training.micro_batch_size,
       .learning_rate = LearningRate(config_.optimizer, step_, config_.training.steps),
-      .clip_norm = config_.optimizer.clip_norm};
+      .clip_norm = config_.optimizer.clip_norm,
+      .scored = ScoredPositions(batches_.space())};
 
   const double attention_before = AttentionSeconds();
   const Clock::time_point start = Clock::now();

@@ -17,7 +17,7 @@ struct EvaluateOptions {
   int64_t threads = 0;               // 0: as many as torch finds
 };
 
-// Mean loss of the tokens predicted at positions [begin, end) of a stretch, 0-based.
+// Mean loss of the tokens predicted at positions [begin, end) of a stretch, 0-based, that count.
 struct PositionLoss {
   int64_t begin = 0;
   int64_t end = 0;
@@ -29,8 +29,9 @@ struct EvaluationResult {
   int64_t step = 0;
   std::string attention;
   std::string split;
-  int64_t tokens = 0;     // predicted
+  int64_t tokens = 0;     // predicted, of a task the answers
   double loss = 0;        // nats per token
+  double accuracy = 0;    // share of them that have the greatest logit
   double perplexity = 0;  // exp(loss)
   double bits_per_byte = 0;
   double allocated_context_ratio = 0;

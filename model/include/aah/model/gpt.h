@@ -69,6 +69,11 @@ class BlockImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Block);
 
+struct PositionScores {
+  at::Tensor losses;   // [batch, m], cross entropy in nats
+  at::Tensor correct;  // bool [batch, m], whether the target has the greatest logit
+};
+
 // The decoder. Parameter names are stable, they are the keys of checkpoints (L: layer index):
 //   wte.weight [vocabulary, width], wpe.weight [context, width] (learned positions only),
 //   blocks.L.ln1.{weight,bias}, blocks.L.attn.qkv.weight, blocks.L.attn.proj.weight,
@@ -84,13 +89,16 @@ class GptImpl : public torch::nn::Module {
   // logits [batch, n, vocabulary]. Materialises them all: for sampling and small checks.
   at::Tensor forward(const at::Tensor& tokens);
 
-  // Mean cross entropy in nats over all positions, a scalar; tokens and targets int64 [batch, n].
+  // Mean cross entropy in nats over all positions, or over those of `scored` alone (int64 [m], of
+  // the n of every row), a scalar; tokens and targets int64 [batch, n].
   // The logits exist for a stretch of rows at a time only, and their gradient is taken at once, so
   // that memory does not grow with batch * n * vocabulary.
-  at::Tensor Loss(const at::Tensor& tokens, const at::Tensor& targets);
+  at::Tensor Loss(const at::Tensor& tokens, const at::Tensor& targets,
+                  const at::Tensor& scored = {});
 
-  // Cross entropy of each position, [batch, n], without gradient.
-  at::Tensor PositionLosses(const at::Tensor& tokens, const at::Tensor& targets);
+  // The same position by position, without gradient.
+  PositionScores ScorePositions(const at::Tensor& tokens, const at::Tensor& targets,
+                                const at::Tensor& scored = {});
 
   const ModelConfig& config() const { return config_; }
   AttentionVariant& attention() { return *attention_; }

@@ -14,11 +14,12 @@ struct StepSettings {
   int64_t step = 0;              // from 0; the attention variant is told
   int64_t micro_batch_size = 0;  // divides the batch; 0: the batch at once
   double learning_rate = 0;
-  double clip_norm = 0;  // 0: no clipping
+  double clip_norm = 0;    // 0: no clipping
+  at::Tensor scored = {};  // int64, positions whose predictions count; undefined: all
 };
 
 struct StepOutcome {
-  double loss = 0;       // nats per token, mean over the batch, before the update
+  double loss = 0;       // nats per token, mean over those that count, before the update
   double grad_norm = 0;  // before clipping
 };
 
