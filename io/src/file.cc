@@ -25,6 +25,8 @@ namespace aah {
 namespace {
 
 constexpr mode_t kFileMode = 0666;  // the umask decides
+// A pipe is opened at once, to be refused, instead of waiting for its writer.
+constexpr int kOpenToRead = O_RDONLY | O_NONBLOCK;
 
 // What users can mend is bad input, the rest is the machine's.
 ErrorKind KindOf(int error_number) {
@@ -120,7 +122,7 @@ void SyncPath(const std::filesystem::path& path) {
 
 std::string ReadFile(const std::filesystem::path& path, int64_t max_bytes) {
   const std::string name = path.string();
-  const Descriptor file(path, O_RDONLY);
+  const Descriptor file(path, kOpenToRead);
   const int64_t size = SizeOfRegularFile(file, name);
   AAH_CHECK(size <= max_bytes, "cannot read ", name, ": ", size, " bytes, expected at most ",
             max_bytes);
@@ -138,7 +140,7 @@ std::string ReadFile(const std::filesystem::path& path, int64_t max_bytes) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) : name_(path.string()) {
-  const Descriptor file(path, O_RDONLY);
+  const Descriptor file(path, kOpenToRead);
   const auto size = static_cast<size_t>(SizeOfRegularFile(file, name_));
   if (size == 0) return;
   void* address = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.number(), 0);

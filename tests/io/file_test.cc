@@ -78,6 +78,9 @@ TEST(ReadFile, NamesThePathAndTheReason) {
               HasSubstr("expected a file, got a folder"));
   EXPECT_THAT(ErrorOf([&] { MappedFile("/dev/null"); }),
               HasSubstr("expected a regular file, got a device or pipe"));
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(ErrorOf([&] { ReadFile(folder / "pipe", 10); }), HasSubstr("or pipe"));
+  EXPECT_THAT(ErrorOf([&] { MappedFile(folder / "pipe"); }), HasSubstr("or pipe"));
   EXPECT_EQ(KindThrownBy([&] { ReadFile(missing); }), ErrorKind::kBadInput);
 }
 
