@@ -247,6 +247,9 @@ TEST(TrainConfigTest, RefusesWhatNoMachineHolds) {
   EXPECT_THAT(Refusal("model: {context: 1048576, positions: rope}\n"
                       "training: {batch_size: 10000000}\n"),
               HasSubstr("training.batch_size"));
+  EXPECT_THAT(Refusal("model: {layers: 4, heads: 16, width: 1024, context: 1048576}\n"
+                      "training: {batch_size: 16}\n"),
+              HasSubstr("training.micro_batch_size"));
 }
 
 TEST(TrainConfigTest, RefusesARunWithoutFolderOrData) {

@@ -308,6 +308,19 @@ void CheckMemory(const RunConfig& config) {
   AAH_CHECK(batch < machine, "training.batch_size: the token ids of ", config.training.batch_size,
             " stretches of ", config.model.context, " take ", batch / kGibibyte,
             " GiB, this machine has ", machine / kGibibyte, " GiB; choose smaller batches");
+  // What the backward pass needs at the least, in fp32: per token and layer the inputs of both
+  // norms, the queries, the attention's output and the hidden values of the MLP.
+  const int64_t stretches = config.training.micro_batch_size == 0
+                                ? config.training.batch_size
+                                : config.training.micro_batch_size;
+  const double activations =
+      4.0 * static_cast<double>(stretches) * static_cast<double>(config.model.context) *
+      static_cast<double>(config.model.layers) *
+      static_cast<double>(4 * config.model.width + config.model.mlp_width_or_default());
+  AAH_CHECK(model + batch + activations < machine, "training.micro_batch_size: a forward pass of ",
+            stretches, " stretches of ", config.model.context, " takes at least ",
+            (model + batch + activations) / kGibibyte, " GiB, this machine has ",
+            machine / kGibibyte, " GiB; choose a smaller micro_batch_size");
 }
 
 // The config as a reader whose values have all been read.
