@@ -164,6 +164,23 @@ TEST_F(TrainerTest, KilledBeforeTheFirstCheckpointBeginsAgain) {
   ExpectSameRun(whole.out, config.out, 12);
 }
 
+TEST_F(TrainerTest, ADamagedCheckpointIsRefusedWithTheWayOn) {
+  RunConfig config = Run("run");
+  Train(config);
+  ASSERT_THAT(CheckpointSteps(config.out), ElementsAre(10, 12));
+  config.training.steps = 14;
+  const std::string newest = CheckpointPath(config.out, 12);
+  for (const char* file : {"optimizer.safetensors", "model.safetensors", "state.json"}) {
+    std::filesystem::resize_file(newest + "/" + file, 20);
+    const auto damaged = ErrorOf([&] { Train(config); });
+    EXPECT_EQ(damaged.second, ErrorKind::kBadInput);
+    EXPECT_THAT(damaged.first,
+                AllOf(HasSubstr(file), HasSubstr("; remove " + newest + " to go on")));
+  }
+  std::filesystem::remove_all(newest);
+  EXPECT_EQ(Train(config).starts[0].step, 10);
+}
+
 TEST_F(TrainerTest, AResumeWithAnotherConfigIsRefused) {
   RunConfig config = Run("run");
   std::atomic<bool> stop{false};
