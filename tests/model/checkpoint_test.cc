@@ -171,6 +171,23 @@ TEST(CheckpointTest, RefusesDamagedAndMissingFiles) {
   EXPECT_THAT(ErrorOf([&] { ReadCheckpointState(path); }).first, HasSubstr("'other'"));
 }
 
+TEST(CheckpointTest, OneFromBeforeControllersHasNoGroups) {
+  const TemporaryFolder folder;
+  Gpt model = MakeTiny(TinyConfig());
+  const AdamW optimizer(*model, {});
+  const std::string path = folder / "x";
+  CheckpointState state = SomeState();
+  state.logs.groups = 77;
+  SaveCheckpoint(path, model, optimizer, state);
+  EXPECT_EQ(ReadCheckpointState(path).logs.groups, 77);
+  std::string text = FileText(path + "/state.json");
+  const size_t begin = text.find("\"groups\"");
+  text.erase(begin, text.find("77", begin) + 3 - begin);  // with the comma
+  std::ofstream(path + "/state.json") << text;
+  EXPECT_EQ(ReadCheckpointState(path).logs.groups, 0);
+  EXPECT_EQ(ReadCheckpointState(path).logs.metrics, state.logs.metrics);
+}
+
 TEST(CheckpointTest, IsNeverWrittenOver) {
   const TemporaryFolder folder;
   Gpt model = MakeTiny(TinyConfig());

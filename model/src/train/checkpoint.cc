@@ -110,7 +110,8 @@ CheckpointState ReadCheckpointState(const std::string& path) {
   const Json& logs = JsonAt(json, "logs", file);
   state.logs = {.metrics = NonNegative(logs, "metrics", file),
                 .windows = NonNegative(logs, "windows", file),
-                .groups = NonNegative(logs, "groups", file),
+                // Absent in checkpoints from before controllers: no groups were logged.
+                .groups = logs.contains("groups") ? NonNegative(logs, "groups", file) : 0,
                 .events = NonNegative(logs, "events", file)};
   return state;
 }
