@@ -6,17 +6,16 @@
 #include <torch/library.h>
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "ops/nested_kernels.h"
+#include "ops/tensor_arguments.h"
 
 namespace aah {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using OptionalTensor = std::optional<at::Tensor>;
 
 NestedOutputTensors CallNestedAttention(const at::Tensor& query, const at::Tensor& key,
                                         const at::Tensor& value, const at::Tensor& selection,
@@ -31,16 +30,12 @@ NestedOutputTensors CallNestedAttention(const at::Tensor& query, const at::Tenso
                  key_length);
 }
 
-OptionalTensor Optional(const at::Tensor& tensor) {
-  return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
-}
-
 class NestedFunction : public torch::autograd::Function<NestedFunction> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& query,
                                const at::Tensor& key, const at::Tensor& value,
-                               const at::Tensor& selection, std::vector<int64_t> windows,
-                               std::vector<int64_t> live, int64_t sinks, double scale,
+                               const at::Tensor& selection, const std::vector<int64_t>& windows,
+                               const std::vector<int64_t>& live, int64_t sinks, double scale,
                                double softcap, const OptionalTensor& key_begin,
                                const OptionalTensor& key_length) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;

@@ -6,13 +6,13 @@
 #include <torch/library.h>
 
 #include "ops/attention_kernels.h"
+#include "ops/tensor_arguments.h"
 
 namespace aah {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using OptionalTensor = std::optional<at::Tensor>;
 
 AttentionOutputs CallAttention(const at::Tensor& query, const at::Tensor& key,
                                const at::Tensor& value, const at::Tensor& windows, int64_t sinks,
@@ -43,10 +43,6 @@ at::Tensor CallRotary(const at::Tensor& x, const at::Tensor& table, bool inverse
                              .findSchemaOrThrow("aah::rotary", "")
                              .typed<decltype(RotaryCpu)>();
   return op.call(x, table, inverse);
-}
-
-OptionalTensor Optional(const at::Tensor& tensor) {
-  return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
 }
 
 class AttentionFunction : public torch::autograd::Function<AttentionFunction> {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include "aah/attention.h"
@@ -13,6 +14,13 @@
 
 // What the operators' CPU kernels share: torch tensors as core's views, and checks of them.
 namespace aah {
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+// An undefined tensor is how autograd saves the lack of one.
+inline OptionalTensor Optional(const at::Tensor& tensor) {
+  return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
+}
 
 // Every tensor with heads that the operator makes lies [batch, tokens, heads, head_dim] in memory,
 // so that joining the heads for the projection that follows copies nothing.
