@@ -33,7 +33,7 @@ void Resize(const std::string& path, int64_t size) {
 }
 
 // Returns `path`, cut back to `size` bytes.
-const std::string& CutBack(const std::string& path, int64_t size) {
+std::string CutBack(const std::string& path, int64_t size) {
   AAH_CHECK(FileSize(path) >= size, path, ": expected at least the ", size,
             " bytes that the checkpoint counts, got ", FileSize(path),
             "; the log was changed, begin a new run in another folder");

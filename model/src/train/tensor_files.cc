@@ -49,11 +49,11 @@ void WriteTensors(const std::filesystem::path& path, const NamedTensors& tensors
   for (const auto& [name, tensor] : tensors) {
     contiguous.push_back(tensor.detach().contiguous());
     const torch::Tensor& held = contiguous.back();
-    stored.push_back({.name = name,
-                      .dtype = ToDType(held.scalar_type(), name),
-                      .shape = held.sizes().vec(),
-                      .bytes = {static_cast<const std::byte*>(held.const_data_ptr()),
-                                static_cast<size_t>(held.nbytes())}});
+    stored.push_back(
+        {.name = name,
+         .dtype = ToDType(held.scalar_type(), name),
+         .shape = held.sizes().vec(),
+         .bytes = {static_cast<const std::byte*>(held.const_data_ptr()), held.nbytes()}});
   }
   WriteSafetensors(path, stored, metadata);
 }
