@@ -38,6 +38,9 @@ function(aah_torch_headers target)
   # Executables are compiled as libraries are, else the compiler turns the header down.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${target} PRIVATE -fPIC)
+  # For scripts/tidy.sh. Sources with compile options of their own stay out of the batches.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD "${AAH_TORCH_BATCHES}"
+                                             UNITY_BUILD_BATCH_SIZE 13)
   if(TARGET torch_headers)
     target_precompile_headers(${target} REUSE_FROM torch_headers)
   endif()
