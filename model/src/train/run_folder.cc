@@ -16,7 +16,7 @@
 namespace aah {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr std::string_view kStepPrefix = "step-";
@@ -112,47 +112,47 @@ void VisitFields(Record& record, const Visit& visit) {
 }
 
 template <typename Field>
-void WriteField(Json& json, const char* name, const Field& field) {
+void WriteField(OrderedJson& json, const char* name, const Field& field) {
   json[name] = field;
 }
-void WriteField(Json& json, const char* name, const std::optional<int>& field) {
+void WriteField(OrderedJson& json, const char* name, const std::optional<int>& field) {
   if (field) json[name] = *field;
 }
 
-void WriteField(Json& json, const char* name, const std::optional<ControlRecord>& field);
+void WriteField(OrderedJson& json, const char* name, const std::optional<ControlRecord>& field);
 
 template <typename Record>
-void WriteFields(Json& json, const Record& record) {
+void WriteFields(OrderedJson& json, const Record& record) {
   VisitFields(record, [&](const char* name, const auto& field, Presence) {
     WriteField(json, name, field);
   });
 }
-void WriteField(Json& json, const char* name, const std::optional<ControlRecord>& field) {
-  if (field) WriteFields(json[name] = Json::object(), *field);
+void WriteField(OrderedJson& json, const char* name, const std::optional<ControlRecord>& field) {
+  if (field) WriteFields(json[name] = OrderedJson::object(), *field);
 }
 
 template <typename Record>
 std::string Line(const Record& record, const char* kind) {
-  Json line = Json::object();
+  OrderedJson line = OrderedJson::object();
   if (kind != nullptr) line["kind"] = kind;
   WriteFields(line, record);
   return line.dump();
 }
 
 template <typename Record>
-Record FromJson(const Json& line);
+Record FromJson(const OrderedJson& line);
 
 template <typename Field>
-void ReadField(const Json& json, Field& field) {
+void ReadField(const OrderedJson& json, Field& field) {
   json.get_to(field);
 }
-void ReadField(const Json& json, std::optional<int>& field) { field = json.get<int>(); }
-void ReadField(const Json& json, std::optional<ControlRecord>& field) {
+void ReadField(const OrderedJson& json, std::optional<int>& field) { field = json.get<int>(); }
+void ReadField(const OrderedJson& json, std::optional<ControlRecord>& field) {
   field = FromJson<ControlRecord>(json);
 }
 
 template <typename Record>
-Record FromJson(const Json& line) {
+Record FromJson(const OrderedJson& line) {
   Record record;
   VisitFields(record, [&](const char* name, auto& field, Presence presence) {
     if (presence == kOptional && !line.contains(name)) return;
@@ -162,14 +162,14 @@ Record FromJson(const Json& line) {
 }
 
 // Calls `take` for each whole line of a .jsonl file; a file that is missing has none.
-void ForEachLine(const std::string& path, const std::function<void(const Json&)>& take) {
+void ForEachLine(const std::string& path, const std::function<void(const OrderedJson&)>& take) {
   std::ifstream file(path);
   std::string text;
   for (int64_t number = 1; std::getline(file, text); ++number) {
     if (file.eof()) break;  // no line break: the write was cut short
     try {
-      take(Json::parse(text));
-    } catch (const Json::exception&) {
+      take(OrderedJson::parse(text));
+    } catch (const OrderedJson::exception&) {
       ThrowError(ErrorKind::kBadInput, path, ", line ", number,
                  ": expected a JSON record with the fields of its kind, got '", text.substr(0, 60),
                  "'; the file was changed by something else than a training run");
@@ -214,13 +214,13 @@ bool IsRunFolder(const std::string& folder) {
 bool IsFinished(const std::string& run_folder) {
   bool finished = false;
   ForEachLine(MetricsPath(run_folder),
-              [&](const Json& line) { finished |= line.at("kind") == "summary"; });
+              [&](const OrderedJson& line) { finished |= line.at("kind") == "summary"; });
   return finished;
 }
 
 RunMetrics ReadMetrics(const std::string& run_folder) {
   RunMetrics metrics;
-  ForEachLine(MetricsPath(run_folder), [&](const Json& line) {
+  ForEachLine(MetricsPath(run_folder), [&](const OrderedJson& line) {
     const std::string kind = line.at("kind");
     if (kind == "train") {
       metrics.steps.push_back(FromJson<StepRecord>(line));
@@ -235,7 +235,7 @@ RunMetrics ReadMetrics(const std::string& run_folder) {
 
 std::vector<WindowRecord> ReadWindows(const std::string& run_folder) {
   std::vector<WindowRecord> records;
-  ForEachLine(WindowsPath(run_folder), [&](const Json& line) {
+  ForEachLine(WindowsPath(run_folder), [&](const OrderedJson& line) {
     records.push_back(FromJson<WindowRecord>(line));
     if (line.contains("groups")) records.back().decision = FromJson<HeadDecision>(line);
   });
@@ -245,7 +245,7 @@ std::vector<WindowRecord> ReadWindows(const std::string& run_folder) {
 std::vector<GroupRecord> ReadGroups(const std::string& run_folder) {
   std::vector<GroupRecord> records;
   ForEachLine(GroupsPath(run_folder),
-              [&](const Json& line) { records.push_back(FromJson<GroupRecord>(line)); });
+              [&](const OrderedJson& line) { records.push_back(FromJson<GroupRecord>(line)); });
   return records;
 }
 
@@ -253,7 +253,7 @@ std::string ToJsonLine(const StepRecord& record) { return Line(record, "train");
 std::string ToJsonLine(const ValidationRecord& record) { return Line(record, "validation"); }
 std::string ToJsonLine(const SummaryRecord& record) { return Line(record, "summary"); }
 std::string ToJsonLine(const WindowRecord& record) {
-  Json line = Json::object();
+  OrderedJson line = OrderedJson::object();
   WriteFields(line, record);
   if (record.decision) WriteFields(line, *record.decision);
   return line.dump();
