@@ -19,12 +19,12 @@ using bench::PassSeconds;
 using bench::Probe;
 using bench::Windows;
 
-constexpr int64_t kTokens = 4096;
+constexpr int64_t kKeys = 4096;
 
 // Candidates T / 2^(count - 1) ... T, uniformly weighted or one of them alone for all heads.
 struct Candidates {
   explicit Candidates(int64_t smallest) {
-    for (int64_t window = smallest; window <= kTokens; window *= 2) windows.push_back(window);
+    for (int64_t window = smallest; window <= kKeys; window *= 2) windows.push_back(window);
     const auto count = static_cast<int64_t>(windows.size());
     selection =
         torch::full({bench::kHeads, count}, 1.0 / static_cast<double>(count)).requires_grad_();
@@ -67,15 +67,15 @@ BenchResult NestedOverPlain(const std::string& name, const Probe& nested, const 
   result.batch = bench::kBatch;
   result.heads = bench::kHeads;
   result.head_dim = bench::kHeadDim;
-  result.tokens = kTokens;
+  result.tokens = kKeys;
   result.instruction_set = CurrentInstructionSet();
   result.threads = at::get_num_threads();
-  result.visible_pair_ratio = bench::VisiblePairRatio(widest, kTokens);
+  result.visible_pair_ratio = bench::VisiblePairRatio(widest, kKeys);
   result.repeats = nested.repeats();
   result.numerator = nested.forward_backward();
   result.denominator = plain.forward_backward();
   result.ratio = result.numerator / result.denominator;
-  result.gflops = (bench::ForwardFlops(widest, kTokens) + bench::BackwardFlops(widest, kTokens)) /
+  result.gflops = (bench::ForwardFlops(widest, kKeys) + bench::BackwardFlops(widest, kKeys)) /
                   result.numerator * 1e-9;
   result.bar_kind = BarKind::kAtMost;
   result.bar = bar;
@@ -86,12 +86,12 @@ BenchResult NestedOverPlain(const std::string& name, const Probe& nested, const 
 
 void BenchNested(const BenchOptions& options, const BenchSink& sink) {
   at::set_num_threads(options.threads);
-  const AttentionTensors tensors(kTokens);
-  const Windows full = bench::UniformWindows(kTokens);
-  const Windows narrow = bench::UniformWindows(kTokens / 8);
-  const Candidates four(kTokens / 8);
-  const Candidates eight(kTokens / 128);
-  Candidates one_hot(kTokens / 8);
+  const AttentionTensors tensors(kKeys);
+  const Windows full = bench::UniformWindows(kKeys);
+  const Windows narrow = bench::UniformWindows(kKeys / 8);
+  const Candidates four(kKeys / 8);
+  const Candidates eight(kKeys / 128);
+  Candidates one_hot(kKeys / 8);
   one_hot.LeaveNarrowest();
   Probe full_probe([&] { return bench::RunOurs(tensors, full, true); });
   Probe narrow_probe([&] { return bench::RunOurs(tensors, narrow, true); });

@@ -25,17 +25,17 @@ using bench::PassSeconds;
 using bench::Probe;
 using bench::Windows;
 
-constexpr int64_t kTokens = 4096;
+constexpr int64_t kContext = 4096;
 // Random scorers choose anything between next to nothing and everything; with those of this seed
 // 0.3 to 0.5 of all pairs are visible, as in the paper's own runs.
 constexpr uint64_t kAdaptiveSeed = 0;
 
-ModelConfig BenchModel() {
+ModelConfig TimedModel() {
   ModelConfig config;
   config.layers = 2;
   config.heads = bench::kHeads;
   config.width = bench::kHeads * bench::kHeadDim;
-  config.context = kTokens;
+  config.context = kContext;
   config.vocabulary = 256;
   return config;
 }
@@ -44,17 +44,17 @@ ModelConfig BenchModel() {
 class TrainedModel {
  public:
   explicit TrainedModel(const AttentionConfig& attention)
-      : model_(BenchModel(), MakeAttentionVariant(attention, BenchModel()), /*seed=*/0),
+      : model_(TimedModel(), MakeAttentionVariant(attention, TimedModel()), /*seed=*/0),
         optimizer_(*model_, OptimizerConfig{}) {
     torch::manual_seed(0);
-    tokens_ = torch::randint(BenchModel().vocabulary, {1, kTokens + 1}, torch::kInt64);
+    tokens_ = torch::randint(TimedModel().vocabulary, {1, kContext + 1}, torch::kInt64);
   }
 
   PassSeconds Step() {
     const StepSettings settings = {.step = step_++, .learning_rate = 1e-4, .clip_norm = 1.0};
     const double seconds =
         bench::Seconds([&] { TrainStep(model_, optimizer_, tokens_, settings); });
-    visible_.push_back(VisiblePairRatio(model_->attention().windows(), 0, kTokens));
+    visible_.push_back(VisiblePairRatio(model_->attention().windows(), 0, kContext));
     return {.forward = seconds};
   }
 
@@ -83,15 +83,15 @@ AttentionConfig FullAdaptive() {
 
 // Operations of one step: six a matrix weight and token, and attention's own.
 double StepFlops(double visible_pair_ratio) {
-  const ModelConfig config = BenchModel();
-  const Windows full(static_cast<size_t>(config.heads), static_cast<int32_t>(kTokens));
+  const ModelConfig config = TimedModel();
+  const Windows full(static_cast<size_t>(config.heads), static_cast<int32_t>(kContext));
   const double block = 4.0 * static_cast<double>(config.width * config.width) +
                        2.0 * static_cast<double>(config.width * config.mlp_width_or_default());
   const double weights = static_cast<double>(config.layers) * block +
                          static_cast<double>(config.vocabulary * config.width);
-  const double attention = visible_pair_ratio * (bench::ForwardFlops(full, kTokens) +
-                                                 bench::BackwardFlops(full, kTokens));
-  return 6 * weights * static_cast<double>(kTokens) +
+  const double attention = visible_pair_ratio * (bench::ForwardFlops(full, kContext) +
+                                                 bench::BackwardFlops(full, kContext));
+  return 6 * weights * static_cast<double>(kContext) +
          static_cast<double>(config.layers) * attention;
 }
 
@@ -99,7 +99,7 @@ double StepFlops(double visible_pair_ratio) {
 
 void BenchTrain(const BenchOptions& options, const BenchSink& sink) {
   at::set_num_threads(options.threads);
-  const Windows windows = bench::MixedWindows(kTokens);
+  const Windows windows = bench::MixedWindows(kContext);
   AttentionConfig sdpa;
   sdpa.variant = "sdpa";
   AttentionConfig mixed;
@@ -122,7 +122,7 @@ void BenchTrain(const BenchOptions& options, const BenchSink& sink) {
     result.batch = 1;
     result.heads = bench::kHeads;
     result.head_dim = bench::kHeadDim;
-    result.tokens = kTokens;
+    result.tokens = kContext;
     result.instruction_set = CurrentInstructionSet();
     result.threads = at::get_num_threads();
     result.visible_pair_ratio = visible_pair_ratio;
@@ -135,7 +135,7 @@ void BenchTrain(const BenchOptions& options, const BenchSink& sink) {
     result.bar = bar;
     sink(result);
   };
-  emit("mixed_over_sdpa_tokens_per_second", mixed_step, bench::VisiblePairRatio(windows, kTokens),
+  emit("mixed_over_sdpa_tokens_per_second", mixed_step, bench::VisiblePairRatio(windows, kContext),
        1.3);
   emit("adaptive_over_sdpa_tokens_per_second", adaptive_step,
        adaptive_model.VisiblePairs(adaptive_step.repeats()), 1.15);
