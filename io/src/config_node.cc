@@ -1,7 +1,9 @@
 #include "config_node.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "aah/error.h"
 #include "aah/io/config.h"
+#include "aah/io/json.h"
 
 namespace aah::internal {
 namespace {
@@ -26,26 +29,58 @@ bool IsPlain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), safe);
 }
 
-// True where plain text would be taken for something else than text.
+// True where plain text would be taken for something else than text, by us or by other readers.
 bool IsWordOfYaml(std::string_view text) {
-  constexpr std::string_view kWords[] = {"true", "false", "null", "Null", "NULL", "yes", "no"};
-  if (std::find(std::begin(kWords), std::end(kWords), text) != std::end(kWords)) return true;
+  constexpr std::string_view kWords[] = {"true", "false", "null", "yes", "no", "on", "off"};
+  std::string word(text);
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) return true;
   return (text.front() >= '0' && text.front() <= '9') || text.front() == '+';
+}
+
+// Whether a person would not see the character, or YAML does not allow it or keep it as it is:
+// control characters, breaks of lines, spaces and marks without ink, noncharacters.
+bool NeedsEscape(uint32_t code) {
+  struct Range {
+    uint32_t first, last;
+  };
+  constexpr Range kRanges[] = {
+      {0x0, 0x1f},      {0x7f, 0xa0},     {0xad, 0xad},     {0x2000, 0x200f}, {0x2028, 0x202f},
+      {0x205f, 0x206f}, {0xfdd0, 0xfdef}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+  return (code & 0xfffe) == 0xfffe ||
+         std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [&](Range range) { return code >= range.first && code <= range.last; });
+}
+
+// The code point of one UTF-8 character.
+uint32_t CodePoint(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  uint32_t code = character.size() == 1 ? first : first & (0x7fU >> character.size());
+  for (const char c : character.substr(1))
+    code = code << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  return code;
+}
+
+// \x85, \u2028, \U0001ffff
+std::string Escape(uint32_t code) {
+  const int digits = code <= 0xff ? 2 : code <= 0xffff ? 4 : 8;
+  std::string escape = digits == 2 ? "\\x" : digits == 4 ? "\\u" : "\\U";
+  for (int i = digits - 1; i >= 0; --i) escape += kHexDigits[code >> (4 * i) & 15];
+  return escape;
 }
 
 std::string Quote(std::string_view text) {
   std::string quoted = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, CharacterBytes(text.front()));
+    text.remove_prefix(character.size());
+    if (character == "\"" || character == "\\") {
       quoted += '\\';
-      quoted += c;
-    } else if (code < 0x20 || code == 0x7f) {
-      quoted += "\\x";
-      quoted += kHexDigits[code >> 4];
-      quoted += kHexDigits[code & 15];
+      quoted += character;
+    } else if (const uint32_t code = CodePoint(character); NeedsEscape(code)) {
+      quoted += Escape(code);
     } else {
-      quoted += c;
+      quoted += character;
     }
   }
   return quoted + '"';
@@ -53,6 +88,29 @@ std::string Quote(std::string_view text) {
 
 std::string TextYaml(std::string_view text) {
   return IsPlain(text) && !IsWordOfYaml(text) ? std::string(text) : Quote(text);
+}
+
+// How many levels of lists and sections the node has; 0 for a scalar.
+size_t DepthOf(const ConfigNode& node) {
+  size_t depth = 0;
+  for (const ConfigNode& child : node.children) depth = std::max(depth, DepthOf(child));
+  return depth + (node.kind == ConfigKind::kList || node.kind == ConfigKind::kSection ? 1 : 0);
+}
+
+// Refuses a key, its names or their number where the result could not be written and read back.
+void CheckOverrideKey(std::string_view key, const ConfigNode& value, const std::string& where) {
+  AAH_CHECK(IsUtf8(key) && key.find('\0') == std::string_view::npos, where,
+            ": expected a key in UTF-8, got other bytes");
+  size_t longest = 0, names = 1, begin = 0;
+  for (size_t dot; (dot = key.find('.', begin)) != std::string_view::npos; begin = dot + 1) {
+    longest = std::max(longest, dot - begin);
+    ++names;
+  }
+  longest = std::max(longest, key.size() - begin);
+  AAH_CHECK(longest <= kMaxConfigKeyBytes, where, ": expected names of at most ",
+            kMaxConfigKeyBytes, " bytes, got one of ", longest);
+  AAH_CHECK(names + DepthOf(value) <= kMaxConfigDepth, where, ": nested deeper than ",
+            kMaxConfigDepth, " levels, which no config needs");
 }
 
 // Walks the key of an override down to the node it names, making sections on the way.
@@ -120,8 +178,9 @@ void ApplyConfigOverride(ConfigNode& root, const std::string& override_text) {
             ": expected the form key.sub=value");
   ConfigNode value =
       ParseConfigYaml(std::string_view(override_text).substr(equals + 1), source, false);
-  ConfigNode& target =
-      NodeOfOverride(root, std::string_view(override_text).substr(0, equals), *source);
+  const std::string_view key = std::string_view(override_text).substr(0, equals);
+  CheckOverrideKey(key, value, *source);
+  ConfigNode& target = NodeOfOverride(root, key, *source);
   value.key = target.key;
   target = std::move(value);
 }

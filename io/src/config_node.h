@@ -1,6 +1,7 @@
 #ifndef AAH_IO_SRC_CONFIG_NODE_H_
 #define AAH_IO_SRC_CONFIG_NODE_H_
 
+#include <cstddef>
 #include <list>
 #include <memory>
 #include <string>
@@ -10,6 +11,17 @@
 #include "aah/io/config.h"
 
 namespace aah::internal {
+
+// What no config needs, and what could not be read back: more levels of lists and sections, longer
+// keys.
+inline constexpr size_t kMaxConfigDepth = 32;
+inline constexpr size_t kMaxConfigKeyBytes = 200;
+
+// The length of the UTF-8 character that begins with this byte; 1 for a byte that begins none.
+inline size_t CharacterBytes(char first) {
+  const auto byte = static_cast<unsigned char>(first);
+  return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
 
 // One value of a config. Children live in a list, since readers keep pointers to sections that
 // still grow.

@@ -3,6 +3,7 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <set>
@@ -21,9 +22,28 @@ namespace aah::internal {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{4} << 20;
-constexpr size_t kMaxDepth = 32;
 constexpr size_t kMaxNodes = 200'000;
-constexpr size_t kMaxKeyBytes = 200;
+
+// yaml-cpp 0.7 turns the escapes \N and \_ into the bytes 0x85 and 0xa0 alone, as if in Latin-1.
+// All else is UTF-8, so that such a byte at the place of a first one is such an escape.
+std::string RepairEscapes(const std::string& value) {
+  std::string repaired;
+  repaired.reserve(value.size());
+  for (size_t i = 0; i < value.size(); i += CharacterBytes(value[i])) {
+    if ((static_cast<unsigned char>(value[i]) & 0xc0) == 0x80) repaired += '\xc2';
+    repaired.append(value, i, CharacterBytes(value[i]));
+  }
+  return repaired;
+}
+
+// The first control character that YAML knows only as an escape; yaml-cpp even takes the byte 4 for
+// the end of the text.
+size_t FindControl(std::string_view text) {
+  const auto is_control = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r';
+  };
+  return static_cast<size_t>(std::find_if(text.begin(), text.end(), is_control) - text.begin());
+}
 
 // Builds our own tree from the parser's events: yaml-cpp's tree would expand aliases, keep
 // duplicate keys and forget which scalars had quotes.
@@ -60,11 +80,11 @@ class TreeBuilder final : public YAML::EventHandler {
     AAH_CHECK(value.find('\0') == std::string::npos, Place(mark),
               "expected text, got text with a zero byte; remove the \\0");
     if (ExpectsKey()) {
-      TakeKey(mark, value);
+      TakeKey(mark, RepairEscapes(value));
       return;
     }
     ConfigNode& node = NewNode(mark, ConfigKind::kScalar);
-    node.text = value;
+    node.text = RepairEscapes(value);
     node.quoted = tag == "!";
   }
 
@@ -104,9 +124,10 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void TakeKey(const YAML::Mark& mark, const std::string& key) {
-    AAH_CHECK(!key.empty() && key.size() <= kMaxKeyBytes && key.find('.') == std::string::npos,
-              Place(mark), "expected a key of 1 to ", kMaxKeyBytes, " bytes without dots, got '",
-              key.substr(0, 40), "'");
+    AAH_CHECK(
+        !key.empty() && key.size() <= kMaxConfigKeyBytes && key.find('.') == std::string::npos,
+        Place(mark), "expected a key of 1 to ", kMaxConfigKeyBytes, " bytes without dots, got '",
+        key.substr(0, 40), "'");
     AAH_CHECK(open_.back().keys.insert(key).second, Place(mark), "key '", key,
               "' is given twice in one section, remove one");
     open_.back().key = key;
@@ -135,7 +156,7 @@ class TreeBuilder final : public YAML::EventHandler {
     RefuseAnchor(mark, anchor);
     RefuseTag(mark, tag);
     AAH_CHECK(!ExpectsKey(), Place(mark), "expected a word as key, got a list or section");
-    AAH_CHECK(open_.size() < kMaxDepth, Place(mark), "nested deeper than ", kMaxDepth,
+    AAH_CHECK(open_.size() < kMaxConfigDepth, Place(mark), "nested deeper than ", kMaxConfigDepth,
               " levels, which no config needs");
     open_.push_back({.node = &NewNode(mark, kind), .keys = {}, .key = {}});
   }
@@ -168,6 +189,10 @@ ConfigNode ParseConfigYaml(std::string_view text, const std::shared_ptr<const st
   AAH_CHECK(null_byte == std::string_view::npos, *source, ": byte ", null_byte,
             " is zero: expected YAML text, got a binary file");
   // Else yaml-cpp would guess at other encodings, and the text could not be saved beside a run.
+  const size_t control = FindControl(text);
+  AAH_CHECK(control == text.size(), *source, ": byte ", control, " is the control character ",
+            static_cast<int>(text[control]),
+            ": expected YAML text; write it as an escape in quotes");
   AAH_CHECK(IsUtf8(text), *source, ": expected YAML text in UTF-8, got another encoding");
   TreeBuilder builder(source, with_lines);
   try {

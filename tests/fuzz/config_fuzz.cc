@@ -39,25 +39,34 @@ bool ReadAll(ConfigReader& config) {
   fits &= Try([&] {
     for (ConfigReader& item : config.List("a")) item.Get<std::string>("s", "item");
   });
+  fits &= Try([&] {
+    ConfigReader map = config.Section("m");
+    for (const std::string& key : map.Keys()) map.Get<std::string>(key, "");
+  });
   Try([&] { config.MergedWith(config.Section("t")).Finish(); });
   Try([&] { config.Finish(); });
   return fits;
+}
+
+// What is accepted and fits is written, and reads back to the same.
+void CheckReadsBack(ConfigReader config) {
+  if (!ReadAll(config)) return;
+  const std::string yaml = config.ToYaml();
+  const bool reads_back = Try([&] {
+    ConfigReader again = ConfigReader::FromText(yaml, "resolved");
+    if (!ReadAll(again) || again.Flatten() != config.Flatten()) std::abort();
+  });
+  if (!reads_back) std::abort();
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  Try([&] { ConfigReader::FromText("t: {s: {u: 1}}\na: [{s: x}]", "base", std::vector{text}); });
   Try([&] {
-    ConfigReader config = ConfigReader::FromText(text, "fuzz");
-    if (!ReadAll(config)) return;
-    const std::string yaml = config.ToYaml();
-    const bool reads_back = Try([&] {
-      ConfigReader again = ConfigReader::FromText(yaml, "resolved");
-      if (!ReadAll(again) || again.Flatten() != config.Flatten()) std::abort();
-    });
-    if (!reads_back) std::abort();
+    CheckReadsBack(ConfigReader::FromText("t: {s: {u: 1}}\na: [{s: x}]\nm: {k: v}", "base",
+                                          std::vector{text}));
   });
+  Try([&] { CheckReadsBack(ConfigReader::FromText(text, "fuzz")); });
   return 0;
 }

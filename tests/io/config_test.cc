@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -259,6 +260,117 @@ texts: ["a b", c, "-d", )"
   ConfigReader again = read_all(Read(yaml));
   EXPECT_EQ(again.ToYaml(), yaml);
   EXPECT_EQ(again.Get<std::string>("name", ""), "default: \"name\"\n");
+}
+
+std::string Utf8(uint32_t code) {
+  const auto byte = [](uint32_t value) { return static_cast<char>(value); };
+  const auto next = [&](int shift) { return byte(0x80 | (code >> shift & 0x3f)); };
+  if (code < 0x80) return {byte(code)};
+  if (code < 0x800) return {byte(0xc0 | code >> 6), next(0)};
+  if (code < 0x10000) return {byte(0xe0 | code >> 12), next(6), next(0)};
+  return {byte(0xf0 | code >> 18), next(12), next(6), next(0)};
+}
+
+bool IsCharacter(uint32_t code) { return code != 0 && (code < 0xd800 || code > 0xdfff); }
+
+// What is read from the YAML that is written for these texts.
+std::vector<std::string> WrittenAndRead(const std::vector<std::string>& texts) {
+  ConfigReader config = Read("");
+  config.Get<std::vector<std::string>>("texts", texts);
+  return Read(config.ToYaml()).Require<std::vector<std::string>>("texts");
+}
+
+TEST(Config, WritesEveryCodePointSoThatItReadsBack) {
+  constexpr uint32_t kBatch = 0x4000;
+  for (uint32_t begin = 0; begin < 0x110000; begin += kBatch) {
+    std::string text, escaped = "text: \"";
+    for (uint32_t code = begin; code < begin + kBatch; ++code) {
+      if (!IsCharacter(code)) continue;
+      text += Utf8(code);
+      char escape[16];
+      (void)std::snprintf(escape, sizeof(escape), "\\U%08x", code);
+      escaped += escape;
+    }
+    ConfigReader config = Read(escaped + '"');
+    EXPECT_TRUE(config.Require<std::string>("text") == text) << begin;
+    EXPECT_TRUE(Read(config.ToYaml()).Require<std::string>("text") == text) << begin;
+  }
+}
+
+TEST(Config, WritesEveryKindOfCharacterSoThatItReadsBackAnywhereInAText) {
+  std::vector<uint32_t> codes = {0xd7ff, 0xe000,  0xfdd0,  0xfeff,  0xfffb,  0xfffd,  0xfffe,
+                                 0xffff, 0x10000, 0x1f600, 0x1ffff, 0xe0001, 0x10ffff};
+  for (uint32_t code = 1; code < 0x100; ++code) codes.push_back(code);
+  for (uint32_t code = 0x2000; code < 0x2070; ++code) codes.push_back(code);
+  std::vector<std::string> texts;
+  for (const uint32_t code : codes) {
+    const std::string one = Utf8(code);
+    for (const std::string& text : {one, one + one, one + "a", "a" + one, "a " + one + " b"}) {
+      texts.push_back(text);
+    }
+  }
+  EXPECT_EQ(WrittenAndRead(texts), texts);
+}
+
+TEST(Config, WritesTextThatLooksLikeSomethingElseSoThatItReadsBack) {
+  const std::vector<std::string> texts = {
+      "",     " ",    "  a",   "a  ",  "\t",  "a\t", "\r",    "a\r\nb",    "a\n\n b\n", "true",
+      "True", "NULL", "null",  "~",    "off", "No",  "1",     "+1",        "-1",        ".5",
+      "1e3",  "0x10", ".inf",  ".nan", "-",   "- a", "--- a", "...",       "?",         ": a",
+      "a: b", "#",    "a # b", "[a]",  "{a}", "&a",  "*a",    "!a",        "!!int 1",   "|",
+      ">",    "%",    "@",     "`",    "'",   "\"",  "\\",    "\\N\\_\\0", "a,b",       "<<"};
+  EXPECT_EQ(WrittenAndRead(texts), texts);
+  std::vector<std::string> names;
+  ConfigReader config = Read("");
+  for (const std::string& text : texts) {
+    if (text.empty() || text.find('.') != std::string::npos) continue;
+    names.push_back(text);
+    config.Section("keys").Get<std::string>(text, text);
+  }
+  ConfigReader again = Read(config.ToYaml());
+  ConfigReader keys = again.Section("keys");
+  for (const std::string& key : names) EXPECT_EQ(keys.Require<std::string>(key), key);
+  EXPECT_EQ(keys.Keys(), names);
+}
+
+TEST(Config, ReadsEveryEscape) {
+  EXPECT_EQ(Read(R"(a: "\a\b\e\f\n\r\t\v\"\/\\\ \N\_\L\P\x41\u00e9\U0001f600\
+    é\N")")
+                .Require<std::string>("a"),
+            "\a\b\x1b\f\n\r\t\v\"/\\ \xc2\x85\xc2\xa0\xe2\x80\xa8\xe2\x80\xa9"
+            "A\xc3\xa9\xf0\x9f\x98\x80\xc3\xa9\xc2\x85");
+  EXPECT_EQ(Read(R"("x\Ny": 1)").Keys(), std::vector<std::string>{"x\xc2\x85y"});
+  EXPECT_THROW(Read(R"(a: "\ud800")"), Error);
+  EXPECT_THROW(Read(R"(a: "\U00110000")"), Error);
+}
+
+TEST(Config, WritesWhatCannotBeSeenAsEscapes) {
+  ConfigReader config = Read("");
+  config.Get<std::string>("text",
+                          "\x7f\xc2\x85\xc2\xa0 \xc3\xa9 \xe2\x80\xa8\xef\xbb\xbf\xf0\x9f\xbf\xbf");
+  EXPECT_EQ(config.ToYaml(), "text: \"\\x7f\\x85\\xa0 \xc3\xa9 \\u2028\\ufeff\\U0001ffff\"\n");
+}
+
+TEST(Config, RefusesControlCharacters) {
+  // yaml-cpp would take the first for the end of the text.
+  EXPECT_EQ(ErrorOf([] { Read("a: b\x04\nc: 1\n"); }),
+            "r.yaml: byte 4 is the control character 4: expected YAML text; write it as an escape "
+            "in quotes");
+  EXPECT_THAT(ErrorOf([] { Read("", {"a=b\x1b"}); }), HasSubstr("is the control character 27"));
+  EXPECT_EQ(Read("a: \"b\\x04\\x1b\"\n").Require<std::string>("a"), "b\x04\x1b");
+}
+
+TEST(Config, RefusesOverridesThatWouldNotReadBack) {
+  std::string deep = "a";
+  for (int i = 0; i < 31; ++i) deep += ".a";
+  EXPECT_EQ(Read("", {deep + "=1"}).Get<int32_t>(deep, 0), 1);
+  EXPECT_THAT(ErrorOf([&] { Read("", {deep + "=[1]"}); }),
+              HasSubstr("nested deeper than 32 levels"));
+  for (int i = 0; i < 100'000; ++i) deep += ".a";
+  EXPECT_THAT(ErrorOf([&] { Read("", {deep + "=1"}); }), HasSubstr("nested deeper than 32 levels"));
+  EXPECT_THAT(ErrorOf([] { Read("", {"a." + std::string(201, 'b') + "=1"}); }),
+              HasSubstr("expected names of at most 200 bytes, got one of 201"));
+  EXPECT_THAT(ErrorOf([] { Read("", {"a\xff=1"}); }), HasSubstr("expected a key in UTF-8"));
 }
 
 TEST(Config, MergesSectionsKeyByKeyAndReplacesTheRest) {
