@@ -9,10 +9,9 @@
 #
 # The default seed is fixed and every run begins from the files in tests/fuzz/corpus alone, so that
 # what fails for a change fails again when one looks for it, and does not come up beside another
-# change by chance. One program then tries nearly the same inputs in the same order, a faster machine
-# more of them.
-# To look further, run it for longer with other seeds; what that finds becomes a file there and a
-# unit test. Inputs that fail are written to build/fuzz/found.
+# change by chance. One program then tries nearly the same inputs in the same order, more of them on
+# a faster machine. To look further, run it for longer with other seeds; what that finds becomes a
+# file there and a unit test. Inputs that fail are written to build/fuzz/found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
