@@ -23,6 +23,16 @@ const std::string& AttentionName(const AttentionConfig& attention) {
   return attention.variant == "aah" ? attention.control.regime : attention.variant;
 }
 
+PlanModel PlanModelOf(const ModelConfig& config) {
+  const auto size = [](int64_t value) { return static_cast<int32_t>(value); };
+  return {.architecture = "gpt2",
+          .shape = {.layers = size(config.layers),
+                    .heads = size(config.heads),
+                    .kv_heads = size(config.kv_heads_or_default()),
+                    .head_dim = size(config.head_dim())},
+          .fingerprint = ""};
+}
+
 void CheckModelConfig(const ModelConfig& config) {
   const auto positive = [](const char* name, int64_t value) {
     AAH_CHECK(value >= 1, "model.", name, " must be at least 1, got ", value);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "aah/io/window_plan_file.h"
+#include "aah/model/attention_variant.h"
 #include "tests/model/train_support.h"
 
 namespace aah {
@@ -15,6 +17,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr const char* kLeast = "out: runs/x\ndata: data/x\n";
 
@@ -141,6 +145,85 @@ TEST(TrainConfigTest, ControllersHaveOneSetOfNames) {
   for (const char* name : {"none", "joint_sibling", "sibling_bias"}) {
     EXPECT_EQ(control("siblings", name).siblings, ParseSiblingScoring(name));
   }
+}
+
+// Of two layers, four heads, two key/value heads of 16.
+WindowPlan SmallPlan() {
+  WindowPlan plan;
+  plan.model = {.architecture = "gpt2", .shape = {2, 4, 2, 16}, .fingerprint = "of other weights"};
+  plan.sinks = 3;
+  plan.windows = {{8, 16, kUnlimitedWindow, 1}, {5, 6, 7, 300}};
+  return plan;
+}
+
+constexpr const char* kPlannedModel =
+    "model: {layers: 2, heads: 4, kv_heads: 2, width: 64, context: 32}\n";
+
+TEST(TrainConfigTest, APlanBecomesItsWindows) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "plan.json";
+  WriteWindowPlan(path, SmallPlan());
+  const RunConfig config = Parse(kPlannedModel + ("attention: {plan: " + path + "}\n"));
+  EXPECT_EQ(config.attention.variant, "windows");
+  EXPECT_EQ(config.attention.sinks, 3);
+  EXPECT_EQ(config.attention.windows, SmallPlan().windows);
+  EXPECT_THAT(MakeAttentionVariant(config.attention, config.model)->windows(),
+              ElementsAre(ElementsAre(8, 16, 32, 1), ElementsAre(5, 6, 7, 32)));
+
+  // What is written holds the windows, and is the same as if they had been given.
+  const std::string yaml = RunConfigYaml(config);
+  EXPECT_THAT(yaml, Not(HasSubstr("plan")));
+  const RunConfig given = Parse(
+      kPlannedModel +
+      std::string("attention: {windows: [[8, 16, 2147483647, 1], [5, 6, 7, 300]], sinks: 3}\n"));
+  EXPECT_EQ(RunConfigYaml(given), yaml);
+  EXPECT_EQ(RunConfigYaml(Parse(kPlannedModel, {"attention.plan=" + path})), yaml);
+
+  WindowPlan changed = SmallPlan();
+  changed.windows[1][0] = 9;
+  WriteWindowPlan(path, changed);
+  const auto differences = CompareRunConfigs(
+      config, Parse(kPlannedModel + ("attention: {plan: " + path + ", variant: windows}\n")));
+  ASSERT_FALSE(differences.empty());
+  for (const ConfigDifference& difference : differences) {
+    EXPECT_THAT(difference.key, StartsWith("attention.windows"));
+  }
+}
+
+TEST(TrainConfigTest, RefusesPlansThatDoNotFit) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "plan.json";
+  WriteWindowPlan(path, SmallPlan());
+  const auto refusal = [&](const std::string& model, const std::string& more = "") {
+    return Refusal("model: {context: 32, " + model + "}\nattention: {plan: " + path + more + "}\n");
+  };
+  const std::string fits = "layers: 2, heads: 4, kv_heads: 2, width: 64";
+  const std::string place = "recipe.yaml:4: attention.plan: " + path + ": the plan is for another ";
+  EXPECT_EQ(refusal("layers: 3, heads: 4, kv_heads: 2, width: 64"),
+            place + "model: expected 3 layers, got 2; choose a plan made for this model");
+  EXPECT_THAT(refusal("layers: 2, heads: 2, kv_heads: 2, width: 64"),
+              HasSubstr("expected 2 heads, got 4"));
+  EXPECT_THAT(refusal("layers: 2, heads: 4, width: 64"),
+              HasSubstr("expected 4 key/value heads, got 2"));
+  EXPECT_THAT(refusal("layers: 2, heads: 4, kv_heads: 2, width: 128"),
+              HasSubstr("expected 32 dimensions per head, got 16"));
+  for (const char* other : {"window: 8", "windows: [[8, 8, 8, 8]]", "sinks: 0",
+                            "regime: full_adaptive", "control: {seed: 1}", "pan: x"}) {
+    EXPECT_THAT(refusal(fits, ", " + std::string(other)),
+                HasSubstr("has no use beside attention.plan"))
+        << other;
+  }
+  for (const char* variant : {"full", "window", "aah", "full_adaptive"}) {
+    EXPECT_THAT(refusal(fits, ", variant: " + std::string(variant)),
+                AllOf(HasSubstr("attention.variant"), HasSubstr("expected 'windows'")));
+  }
+  WindowPlan other = SmallPlan();
+  other.model.architecture = "llama";
+  WriteWindowPlan(path, other);
+  EXPECT_THAT(refusal(fits), HasSubstr("expected the architecture 'gpt2', got 'llama'"));
+  EXPECT_THAT(Refusal("attention: {plan: " + (folder / "none.json") + "}\n"),
+              AllOf(HasSubstr("recipe.yaml:3: attention.plan: "), HasSubstr("none.json")));
+  EXPECT_THAT(Refusal("attention: {plan: ''}\n"), HasSubstr("expected a window plan's file"));
 }
 
 TEST(TrainConfigTest, WrittenConfigReadsBackEqual) {

@@ -66,9 +66,12 @@ EvaluationResult EvaluateRun(const EvaluateOptions& options) {
             state.tokenizer_hash.substr(0, 12), "), got ", data.info().tokenizer_name, " (hash ",
             data.info().tokenizer_hash.substr(0, 12), "); prepare the text with that tokenizer");
 
-  Gpt model(config.model, MakeAttentionVariant(config.attention, config.model), config.seed);
+  const bool planned = !options.plan.empty();
+  const AttentionConfig attention =
+      planned ? ReadPlannedAttention(options.plan, config.model) : config.attention;
+  Gpt model(config.model, MakeAttentionVariant(attention, config.model), config.seed);
   LoadModelWeights(checkpoint, model);
-  LoadAttentionState(checkpoint, model);
+  if (!planned) LoadAttentionState(checkpoint, model);
   const int64_t context = config.model.context;
   const EvaluationStretches stretches(data, split, context, options.stretches);
   const StretchLosses losses = MeasureLosses(model, stretches, options.batch_size);
@@ -77,7 +80,7 @@ EvaluationResult EvaluateRun(const EvaluateOptions& options) {
   const int32_t sinks = model->attention().sinks();
   return {.checkpoint = checkpoint,
           .step = state.step,
-          .attention = AttentionName(config.attention),
+          .attention = planned ? "plan " + options.plan : AttentionName(attention),
           .split = options.split,
           .tokens = stretches.count() * std::ssize(losses.positions),
           .loss = losses.mean,

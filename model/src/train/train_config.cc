@@ -16,6 +16,7 @@
 #include "aah/control_options.h"
 #include "aah/error.h"
 #include "aah/io/config.h"
+#include "aah/io/window_plan_file.h"
 #include "aah/model/attention_variant.h"
 #include "aah/nearest_name.h"
 #include "aah/regime.h"
@@ -246,6 +247,28 @@ void CheckRegime(const ConfigReader& section, const std::string& regime) {
   }
 }
 
+// `attention: {plan: FILE}`, which becomes the windows and sinks that the file holds.
+void ReadPlan(ConfigReader& section, const ModelConfig& model, AttentionConfig& attention) {
+  for (const std::string& key : section.Keys()) {
+    section.Check(key == "plan" || key == "variant", key,
+                  "has no use beside attention.plan, which gives the windows and sinks; remove ",
+                  "one of the two");
+  }
+  attention.variant = "windows";
+  const auto variant = section.Get<std::string>("variant", attention.variant);
+  section.Check(variant == attention.variant, "variant", "expected 'windows', whose windows ",
+                "attention.plan gives, got '", variant, "'; remove one of the two");
+  const auto file = section.Get<std::string>("plan", "");
+  section.Check(!file.empty(), "plan", "expected a window plan's file, got ''");
+  try {
+    AttentionConfig planned = ReadPlannedAttention(file, model);
+    attention.windows = std::move(planned.windows);
+    attention.sinks = planned.sinks;
+  } catch (const Error& error) {
+    ThrowError(error.kind(), section.Where("plan"), ": ", error.what());
+  }
+}
+
 // Reads `attention`; what it leaves open is taken from `config`, which has been read so far.
 AttentionConfig ReadAttention(ConfigReader& reader, const RunConfig& config) {
   AttentionConfig attention;
@@ -257,6 +280,10 @@ AttentionConfig ReadAttention(ConfigReader& reader, const RunConfig& config) {
     return attention;
   }
   ConfigReader section = reader.Section("attention");
+  if (section.Has("plan")) {
+    ReadPlan(section, config.model, attention);
+    return attention;
+  }
   if (section.Has("window")) {
     section.Check(section.Get<int32_t>("window", 1) >= 1, "window",
                   "expected a window of at least 1 (it counts the keys a token sees, its own ",
@@ -354,6 +381,15 @@ RunConfig ParseRunConfig(const std::string& yaml, const std::string& name,
 }
 
 RunConfig ReadRunConfig(ConfigReader config) { return Read(std::move(config)); }
+
+AttentionConfig ReadPlannedAttention(const std::string& plan, const ModelConfig& model) {
+  WindowPlan read = ReadWindowPlan(plan, PlanModelOf(model));
+  AttentionConfig attention;
+  attention.variant = "windows";
+  attention.windows = std::move(read.windows);
+  attention.sinks = read.sinks;
+  return attention;
+}
 
 void CheckRunConfig(const RunConfig& config) {
   AAH_CHECK(!config.out.empty(), "out: expected the folder of the run; add `out: runs/NAME`");

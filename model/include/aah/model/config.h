@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "aah/control_options.h"
+#include "aah/window_plan.h"
 
 namespace aah {
 
@@ -60,6 +61,10 @@ std::vector<int32_t> DefaultWindows(int64_t context);
 
 // What a recipe calls this attention in one word: the variant, or the controller's regime.
 const std::string& AttentionName(const AttentionConfig& attention);
+
+// What a window plan for this model says of it: the architecture's name `gpt2` and the shape. No
+// fingerprint: it would be that of weights, and a config has none. REQUIRES: sizes below 2^31.
+PlanModel PlanModelOf(const ModelConfig& config);
 
 // Throws aah::Error, one line, for the first value out of range or the first pair of values that do
 // not fit: heads that do not divide the width, an odd head_dim with rotary positions, ... A float

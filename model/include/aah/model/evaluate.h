@@ -11,6 +11,7 @@ struct EvaluateOptions {
   std::string run;                   // run folder (its newest checkpoint) or a checkpoint's folder
   std::string split = "validation";  // train, validation or test
   std::string data;                  // empty: the run's own
+  std::string plan;                  // a window plan's file, in place of the run's attention
   int64_t stretches = 0;             // 0: the whole split
   int64_t batch_size = 1;            // stretches per forward pass
   int64_t buckets = 8;               // of positions in the context, equal in width
@@ -27,7 +28,7 @@ struct PositionLoss {
 struct EvaluationResult {
   std::string checkpoint;  // folder
   int64_t step = 0;
-  std::string attention;
+  std::string attention;  // AttentionName of the run's, or "plan FILE"
   std::string split;
   int64_t tokens = 0;     // predicted, of a task the answers
   double loss = 0;        // nats per token
@@ -39,8 +40,8 @@ struct EvaluationResult {
   std::vector<PositionLoss> by_position;
 };
 
-// Throws aah::Error where the run has no checkpoint, the data was made with another tokenizer, or
-// the split is shorter than one context.
+// Throws aah::Error where the run has no checkpoint, the data was made with another tokenizer, the
+// split is shorter than one context, or the plan is for another model (ReadPlannedAttention).
 EvaluationResult EvaluateRun(const EvaluateOptions& options);
 
 }  // namespace aah

@@ -17,8 +17,12 @@ namespace aah {
 // `attention: full_adaptive`, or any other regime, is short for `attention: {regime: ...}`. The
 // settings of the controller stand under `attention.control`; where they are not given, its
 // candidate windows are 1/8, 1/4, 1/2 and all of the context, its warm-up is the optimiser's and
-// its seed that of the run. A step is one optimiser step; a stretch is `model.context` consecutive
-// tokens with the token that follows each.
+// its seed that of the run. `attention: {plan: FILE}` takes the windows and sinks of a window plan
+// (aah/io/window_plan_file.h) for a model of this shape. They are read with the recipe and stand in
+// its place as `windows` and `sinks`, so that a run needs the file no more and a plan changed since
+// is seen as other windows; windows beyond the context see all of it. The plan's fingerprint is not
+// compared: training changes the weights. A step is one optimiser step; a stretch is
+// `model.context` consecutive tokens with the token that follows each.
 
 struct TrainingConfig {
   int64_t steps = 1000;
@@ -77,6 +81,11 @@ RunConfig ParseRunConfig(const std::string& yaml, const std::string& name,
 
 // As above from a section that holds a recipe and nothing else.
 RunConfig ReadRunConfig(ConfigReader config);
+
+// The attention that a window plan's file describes: variant `windows`, its windows and sinks.
+// Throws aah::Error where the file is no plan or one for another architecture or shape than
+// `model`; its fingerprint is not compared.
+AttentionConfig ReadPlannedAttention(const std::string& plan, const ModelConfig& model);
 
 // Throws aah::Error where settings contradict each other (head counts that do not divide, windows
 // below 1, ...). The readers above call it; call it for configs put together in code.
