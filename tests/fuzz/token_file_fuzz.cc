@@ -7,8 +7,8 @@
 
 #include "aah/error.h"
 #include "aah/text/batches.h"
+#include "aah/text/sha256.h"
 #include "aah/text/token_file.h"
-#include "text/src/sha256.h"
 #include "text/src/token_file_format.h"
 
 namespace {

@@ -13,6 +13,7 @@
 
 #include "aah/model/train_step.h"
 #include "aah/model/window_policy.h"
+#include "aah/text/sha256.h"
 #include "tests/model/train_support.h"
 
 namespace aah {
@@ -169,6 +170,46 @@ TEST(CheckpointTest, RefusesDamagedAndMissingFiles) {
               AllOf(HasSubstr("version 1"), HasSubstr("got 2")));
   std::ofstream(path + "/state.json") << R"({"format": "other", "version": 1})";
   EXPECT_THAT(ErrorOf([&] { ReadCheckpointState(path); }).first, HasSubstr("'other'"));
+}
+
+// The last byte of either file lies in tensor data, where safetensors sees no difference.
+TEST(CheckpointTest, RefusesAFlippedBitInTensorData) {
+  const TemporaryFolder folder;
+  Gpt model = MakeTiny(TinyConfig());
+  AdamW optimizer(*model, {});
+  const std::string path = folder / "x";
+  SaveCheckpoint(path, model, optimizer, SomeState());
+  const std::string state = FileText(path + "/state.json");
+  const std::string without_hashes = [&] {
+    const size_t begin = state.find("\"files\"");
+    const size_t end = state.find('}', begin) + 2;  // with the comma
+    return state.substr(0, begin) + state.substr(end);
+  }();
+  const auto load = [&] { LoadCheckpoint(path, model, optimizer); };
+  for (const std::string name : {"model.safetensors", "optimizer.safetensors"}) {
+    const std::string text = FileText(path + "/" + name);
+    std::string damaged = text;
+    damaged.back() ^= 4;
+    std::ofstream(path + "/" + name, std::ios::binary) << damaged;
+    const at::Tensor before = model->named_parameters()["wte.weight"].clone();
+    const auto [message, kind] = ErrorOf(load);
+    EXPECT_EQ(kind, ErrorKind::kBadInput);
+    EXPECT_THAT(message, AllOf(HasSubstr("x/" + name + ": the file is damaged: expected SHA-256 "),
+                               HasSubstr(ToHex(Sha256Of(text))),
+                               HasSubstr(", got " + ToHex(Sha256Of(damaged))),
+                               HasSubstr("; copy the checkpoint again")));
+    EXPECT_TRUE(torch::equal(model->named_parameters()["wte.weight"], before));
+    EXPECT_THAT(ErrorOf([&] {
+                  LoadModelWeights(path, model);
+                  LoadAttentionState(path, model);
+                }).first,
+                HasSubstr(name));
+    std::ofstream(path + "/state.json") << without_hashes;
+    load();
+    std::ofstream(path + "/state.json") << state;
+    std::ofstream(path + "/" + name, std::ios::binary) << text;
+  }
+  load();
 }
 
 TEST(CheckpointTest, OneFromBeforeControllersHasNoGroups) {

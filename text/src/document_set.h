@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "sha256.h"
+#include "aah/text/sha256.h"
 
 namespace aah {
 

@@ -9,8 +9,8 @@
 #include "aah/io/file.h"
 #include "aah/io/json.h"
 #include "aah/random.h"
+#include "aah/text/sha256.h"
 #include "data_set.h"
-#include "sha256.h"
 
 namespace aah {
 namespace {

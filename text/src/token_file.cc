@@ -8,7 +8,7 @@
 
 #include "aah/error.h"
 #include "aah/io/file.h"
-#include "sha256.h"
+#include "aah/text/sha256.h"
 #include "token_file_format.h"
 
 namespace aah {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "aah/text/sha256.h"
 #include "aah/text/token_file.h"
-#include "sha256.h"
 
 namespace aah::token_file_format {
 

@@ -4,8 +4,8 @@
 
 #include "aah/error.h"
 #include "aah/io/file.h"
+#include "aah/text/sha256.h"
 #include "aah/text/token_file.h"
-#include "sha256.h"
 #include "token_file_format.h"
 
 namespace aah {

@@ -1,6 +1,6 @@
 #include "tokenizer_description.h"
 
-#include "sha256.h"
+#include "aah/text/sha256.h"
 
 namespace aah {
 namespace {

@@ -11,6 +11,7 @@
 #include "aah/io/json.h"
 #include "aah/io/safetensors.h"
 #include "aah/model/run_folder.h"
+#include "aah/text/sha256.h"
 #include "train/tensor_files.h"
 
 namespace aah {
@@ -23,8 +24,9 @@ constexpr int64_t kVersion = 1;
 constexpr const char* kRandomState = "random.torch_cpu";
 const std::string kAttentionPrefix = "attention.";
 
-std::string ModelFile(const std::string& path) { return path + "/model.safetensors"; }
-std::string OptimizerFile(const std::string& path) { return path + "/optimizer.safetensors"; }
+const std::string kModelFile = "model.safetensors";
+const std::string kOptimizerFile = "optimizer.safetensors";
+
 std::string StateFile(const std::string& path) { return path + "/state.json"; }
 
 std::string MomentName(const char* moment, const std::string& parameter) {
@@ -51,7 +53,10 @@ NamedTensors TrainingTensors(const AdamW& optimizer, const PolicyState& attentio
   return tensors;
 }
 
-Json StateJson(const CheckpointState& state, const std::string& attention) {
+std::string HashOf(const MappedFile& file) { return ToHex(Sha256Of(file.bytes())); }
+
+// `files` holds the hash of each file of tensors.
+Json StateJson(const CheckpointState& state, const std::string& attention, const Json& files) {
   return {
       {"format", kFormat},
       {"version", kVersion},
@@ -63,7 +68,9 @@ Json StateJson(const CheckpointState& state, const std::string& attention) {
        {{"metrics", state.logs.metrics},
         {"windows", state.logs.windows},
         {"groups", state.logs.groups},
+        {"selection", state.logs.selection},
         {"events", state.logs.events}}},
+      {"files", files},
       {"attention", attention}};
 }
 
@@ -84,6 +91,47 @@ int64_t NonNegative(const Json& object, const char* key, const std::string& file
   return value;
 }
 
+// A file of tensors whose bytes are those that were saved: safetensors itself would notice no
+// changed bit between the header and the end. `state` is the checkpoint's state.json.
+class CheckedTensors {
+ public:
+  CheckedTensors(const std::string& path, const std::string& name, const Json& state)
+      : file_(path + "/" + name), tensors_(file_.bytes(), file_.name()) {
+    if (!state.contains("files")) return;  // from before checkpoints kept hashes
+    const auto expected = JsonMember<std::string>(JsonAt(state, "files", StateFile(path)),
+                                                  name.c_str(), StateFile(path));
+    const std::string found = HashOf(file_);
+    AAH_CHECK(found == expected, file_.name(), ": the file is damaged: expected SHA-256 ", expected,
+              ", got ", found, "; copy the checkpoint again or take another one");
+  }
+
+  const SafetensorsFile& operator*() const { return tensors_; }
+
+ private:
+  MappedFile file_;
+  SafetensorsFile tensors_;
+};
+
+void SetModelWeights(const SafetensorsFile& file, Gpt& model) {
+  auto parameters = model->named_parameters();
+  for (const StoredTensor& stored : file.tensors()) {
+    AAH_CHECK(parameters.contains(stored.name), file.name(), ": holds a tensor '", stored.name,
+              "' that this model does not have; load it into a model of the same `model` settings");
+  }
+  for (auto& item : parameters) ReadTensorInto(file, item.key(), item.value());
+}
+
+void SetAttentionState(const SafetensorsFile& file, const std::string& json, Gpt& model) {
+  PolicyState attention{.tensors = {}, .json = json};
+  for (const StoredTensor& stored : file.tensors()) {
+    if (stored.name.starts_with(kAttentionPrefix)) {
+      attention.tensors[stored.name.substr(kAttentionPrefix.size())] =
+          ReadTensor(file, stored.name);
+    }
+  }
+  model->attention().Restore(attention);
+}
+
 }  // namespace
 
 void SaveCheckpoint(const std::string& path, Gpt& model, const AdamW& optimizer,
@@ -91,9 +139,13 @@ void SaveCheckpoint(const std::string& path, Gpt& model, const AdamW& optimizer,
   const PolicyState attention = model->attention().Save();
   AtomicFolderWriter folder(path);
   const std::string temporary = folder.temporary_path().string();
-  WriteTensors(ModelFile(temporary), ModelTensors(model));
-  WriteTensors(OptimizerFile(temporary), TrainingTensors(optimizer, attention));
-  WriteFileAtomically(StateFile(temporary), StateJson(state, attention.json).dump(2) + "\n");
+  WriteTensors(temporary + "/" + kModelFile, ModelTensors(model));
+  WriteTensors(temporary + "/" + kOptimizerFile, TrainingTensors(optimizer, attention));
+  Json files;
+  for (const std::string& name : {kModelFile, kOptimizerFile}) {
+    files[name] = HashOf(MappedFile(temporary + "/" + name));
+  }
+  WriteFileAtomically(StateFile(temporary), StateJson(state, attention.json, files).dump(2) + "\n");
   folder.Commit();
 }
 
@@ -110,38 +162,30 @@ CheckpointState ReadCheckpointState(const std::string& path) {
   const Json& logs = JsonAt(json, "logs", file);
   state.logs = {.metrics = NonNegative(logs, "metrics", file),
                 .windows = NonNegative(logs, "windows", file),
-                // Absent in checkpoints from before controllers: no groups were logged.
+                // Absent in older checkpoints: nothing of the kind was logged.
                 .groups = logs.contains("groups") ? NonNegative(logs, "groups", file) : 0,
+                .selection = logs.contains("selection") ? NonNegative(logs, "selection", file) : 0,
                 .events = NonNegative(logs, "events", file)};
   return state;
 }
 
 void LoadModelWeights(const std::string& path, Gpt& model) {
-  const SafetensorsFile file(ModelFile(path));
-  auto parameters = model->named_parameters();
-  for (const StoredTensor& stored : file.tensors()) {
-    AAH_CHECK(parameters.contains(stored.name), file.name(), ": holds a tensor '", stored.name,
-              "' that this model does not have; load it into a model of the same `model` settings");
-  }
-  for (auto& item : parameters) ReadTensorInto(file, item.key(), item.value());
+  SetModelWeights(*CheckedTensors(path, kModelFile, ReadStateJson(path)), model);
 }
 
 void LoadAttentionState(const std::string& path, Gpt& model) {
-  const SafetensorsFile file(OptimizerFile(path));
-  PolicyState attention;
-  attention.json = JsonMember<std::string>(ReadStateJson(path), "attention", StateFile(path));
-  for (const StoredTensor& stored : file.tensors()) {
-    if (stored.name.starts_with(kAttentionPrefix)) {
-      attention.tensors[stored.name.substr(kAttentionPrefix.size())] =
-          ReadTensor(file, stored.name);
-    }
-  }
-  model->attention().Restore(attention);
+  const Json state = ReadStateJson(path);
+  const auto attention = JsonMember<std::string>(state, "attention", StateFile(path));
+  SetAttentionState(*CheckedTensors(path, kOptimizerFile, state), attention, model);
 }
 
 void LoadCheckpoint(const std::string& path, Gpt& model, AdamW& optimizer) {
-  LoadModelWeights(path, model);
-  const SafetensorsFile file(OptimizerFile(path));
+  const Json state = ReadStateJson(path);
+  const auto attention = JsonMember<std::string>(state, "attention", StateFile(path));
+  const CheckedTensors weights(path, kModelFile, state);
+  const CheckedTensors training(path, kOptimizerFile, state);
+  SetModelWeights(*weights, model);
+  const SafetensorsFile& file = *training;
   for (AdamW::Parameter& parameter : optimizer.parameters()) {
     ReadTensorInto(file, MomentName("exp_avg", parameter.name), parameter.exp_avg);
     ReadTensorInto(file, MomentName("exp_avg_sq", parameter.name), parameter.exp_avg_sq);
@@ -151,7 +195,7 @@ void LoadCheckpoint(const std::string& path, Gpt& model, AdamW& optimizer) {
   ReadTensorInto(file, kRandomState, random);
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   generator.set_state(random);
-  LoadAttentionState(path, model);
+  SetAttentionState(file, attention, model);
 }
 
 std::string FindCheckpoint(const std::string& path) {

@@ -14,13 +14,15 @@ namespace aah {
 //   optimizer.safetensors  optimizer.{exp_avg,exp_avg_sq,steps}.NAME for each of them,
 //                          random.torch_cpu (the generator that dropout draws from),
 //                          attention.NAME (whatever state the variant or its policy has)
-//   state.json             the rest, CheckpointState below
+//   state.json             the rest, CheckpointState below, and the SHA-256 of both files, which
+//                          every load compares (checkpoints without it are older, and load too)
 
 // How far the logs of the run reached, in bytes; a resumed run cuts them back to it.
 struct LogSizes {
   int64_t metrics = 0;
   int64_t windows = 0;
   int64_t groups = 0;
+  int64_t selection = 0;
   int64_t events = 0;
 };
 

@@ -1,5 +1,5 @@
-#ifndef AAH_TEXT_SRC_SHA256_H_
-#define AAH_TEXT_SRC_SHA256_H_
+#ifndef AAH_TEXT_SHA256_H_
+#define AAH_TEXT_SHA256_H_
 
 #include <array>
 #include <cstddef>
@@ -45,4 +45,4 @@ Sha256::Digest FromHex(std::string_view hex);
 
 }  // namespace aah
 
-#endif  // AAH_TEXT_SRC_SHA256_H_
+#endif  // AAH_TEXT_SHA256_H_
