@@ -182,16 +182,7 @@ TEST_F(AdaptiveRunTest, StoppedAnywhereAndResumedEqualsUninterrupted) {
       whole.training.micro_batch_size = micro_batch;
       whole.model.dropout = 0.1;
       Train(whole);
-      for (const int64_t stop_after : {1, 5, 8}) {
-        RunConfig config = whole;
-        config.out = folder_ / (name + "stopped" + std::to_string(stop_after));
-        std::atomic<bool> stop{false};
-        Recorder recorder;
-        recorder.at_step = [&](int64_t step) { stop = step == stop_after; };
-        EXPECT_EQ(TrainRun(config, recorder, stop).end, RunEnd::kStopped);
-        Train(config);
-        ExpectSameRun(whole.out, config.out, 12);
-      }
+      for (const int64_t stop_after : {1, 5, 8}) ExpectResumesAs(whole, stop_after);
     }
   }
 }
@@ -225,10 +216,7 @@ TEST_F(AdaptiveRunTest, KilledBetweenCheckpointsAndResumedEqualsUninterrupted) {
 
 TEST_F(AdaptiveRunTest, AResumeWithAnotherRegimeIsRefused) {
   RunConfig config = Run("run");
-  std::atomic<bool> stop{false};
-  Recorder recorder;
-  recorder.at_step = [&](int64_t step) { stop = step == 2; };
-  TrainRun(config, recorder, stop);
+  TrainUntil(2, config);
   RunConfig other = config;
   other.attention.control.regime = "shallow_freeze";
   EXPECT_THAT(ErrorOf([&] { Train(other); }).first, HasSubstr("attention.regime"));

@@ -83,6 +83,19 @@ Recorder Train(const RunConfig& config) {
   return recorder;
 }
 
+Recorder TrainUntil(int64_t step, const RunConfig& config) {
+  std::atomic<bool> stop{false};
+  Recorder recorder;
+  recorder.at_step = [&](int64_t done) { stop = done == step; };
+  const TrainOutcome outcome = TrainRun(config, recorder, stop);
+  recorder.at_step = nullptr;
+  EXPECT_EQ(outcome.end, RunEnd::kStopped);
+  EXPECT_EQ(outcome.step, step);
+  EXPECT_EQ(outcome.checkpoint, CheckpointPath(config.out, step));
+  EXPECT_TRUE(recorder.summaries.empty());
+  return recorder;
+}
+
 std::pair<std::string, ErrorKind> ErrorOf(const std::function<void()>& work) {
   try {
     work();
@@ -128,6 +141,16 @@ void ExpectSameRun(const std::string& run, const std::string& other, int64_t ste
   }
   ASSERT_TRUE(metrics.summary && others.summary);
   EXPECT_EQ(metrics.summary->validation_loss, others.summary->validation_loss);
+}
+
+void ExpectResumesAs(const RunConfig& whole, int64_t stop_after) {
+  RunConfig config = whole;
+  config.out = whole.out + "_stopped" + std::to_string(stop_after);
+  TrainUntil(stop_after, config);
+  const Recorder resumed = Train(config);
+  EXPECT_TRUE(resumed.starts[0].resumed);
+  EXPECT_EQ(resumed.starts[0].step, stop_after);
+  ExpectSameRun(whole.out, config.out, config.training.steps);
 }
 
 }  // namespace aah

@@ -59,8 +59,15 @@ struct Recorder : TrainObserver {
 // Trains to the end.
 Recorder Train(const RunConfig& config);
 
+// Trains until `step` steps are done and stops there, saved.
+Recorder TrainUntil(int64_t step, const RunConfig& config);
+
 // What two equal runs of `steps` steps must have in common: all but speeds and times.
 void ExpectSameRun(const std::string& run, const std::string& other, int64_t steps);
+
+// Stops a run of `whole`'s config after `stop_after` steps, goes on to the end and compares it with
+// `whole`, which has finished.
+void ExpectResumesAs(const RunConfig& whole, int64_t stop_after);
 
 // The message of the aah::Error that `work` throws, and its kind; fails the test where none comes.
 std::pair<std::string, ErrorKind> ErrorOf(const std::function<void()>& work);

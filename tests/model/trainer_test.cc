@@ -95,24 +95,7 @@ TEST_F(TrainerTest, StoppedAnywhereAndResumedEqualsUninterrupted) {
   whole.model.dropout = 0.2;
   whole.threads = 2;
   Train(whole);
-  for (const int64_t stop_after : {1, 5, 7, 11}) {
-    RunConfig config = Run("stopped" + std::to_string(stop_after));
-    config.model.dropout = 0.2;
-    config.threads = 2;
-    std::atomic<bool> stop{false};
-    Recorder recorder;
-    recorder.at_step = [&](int64_t step) { stop = step == stop_after; };
-    const TrainOutcome outcome = TrainRun(config, recorder, stop);
-    EXPECT_EQ(outcome.end, RunEnd::kStopped);
-    EXPECT_EQ(outcome.step, stop_after);
-    EXPECT_EQ(outcome.checkpoint, CheckpointPath(config.out, stop_after));
-    EXPECT_TRUE(recorder.summaries.empty());
-
-    const Recorder resumed = Train(config);
-    EXPECT_TRUE(resumed.starts[0].resumed);
-    EXPECT_EQ(resumed.starts[0].step, stop_after);
-    ExpectSameRun(whole.out, config.out, 12);
-  }
+  for (const int64_t stop_after : {1, 5, 7, 11}) ExpectResumesAs(whole, stop_after);
 }
 
 TEST_F(TrainerTest, KilledBetweenCheckpointsAndResumedEqualsUninterrupted) {
@@ -183,10 +166,7 @@ TEST_F(TrainerTest, ADamagedCheckpointIsRefusedWithTheWayOn) {
 
 TEST_F(TrainerTest, AResumeWithAnotherConfigIsRefused) {
   RunConfig config = Run("run");
-  std::atomic<bool> stop{false};
-  Recorder recorder;
-  recorder.at_step = [&](int64_t step) { stop = step == 2; };
-  TrainRun(config, recorder, stop);
+  TrainUntil(2, config);
   const std::string metrics = FileText(MetricsPath(config.out));
 
   RunConfig other = config;
