@@ -166,6 +166,10 @@ TEST(AllocationMeasuresTest, CountsAsTheFormulasSay) {
   EXPECT_DOUBLE_EQ(VisiblePairRatio({{1}, {2}}, 1, 4), (7.0 + 9.0) / 20);
   EXPECT_DOUBLE_EQ(AllocatedContextRatio({{1, 9}}, 0, 4), (1.0 + 4.0) / 8);
   EXPECT_DOUBLE_EQ(AllocatedContextRatio({{1}, {2}}, 1, 4), (2.0 + 3.0) / 8);
+  // And refuses what is no allocation, as CostRatio does.
+  EXPECT_THAT(ErrorOf([] { VisiblePairRatio({{1, 0}}, 0, 4); }).first, HasSubstr("window is 0"));
+  EXPECT_THAT(ErrorOf([] { AllocatedContextRatio({{1}, {2, 3}}, 0, 4); }).first,
+              HasSubstr("layer 1 has 2 heads"));
 }
 
 }  // namespace

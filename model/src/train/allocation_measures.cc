@@ -1,57 +1,47 @@
 #include "aah/model/allocation_measures.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "aah/attention.h"
+#include "aah/window_budget.h"
 
 namespace aah {
 namespace {
 
-// Visible pairs of all heads of all layers.
-double AllPairs(const std::vector<std::vector<int32_t>>& windows, int32_t sinks, int64_t context) {
-  double pairs = 0;
-  for (const std::vector<int32_t>& layer : windows) {
-    for (const int32_t window : layer) {
-      pairs += static_cast<double>(VisiblePairs(window, sinks, context, context));
-    }
-  }
-  return pairs;
+double HeadCount(const WindowTable& windows) {
+  return static_cast<double>(windows.size()) * static_cast<double>(windows.front().size());
+}
+
+// Neither kind of cost depends on key/value heads or their size.
+double Cost(const WindowTable& windows, int32_t sinks, BudgetKind kind, int64_t context) {
+  const auto heads = static_cast<int32_t>(windows.front().size());
+  return CostRatio(windows,
+                   {.layers = static_cast<int32_t>(windows.size()),
+                    .heads = heads,
+                    .kv_heads = heads,
+                    .head_dim = 1},
+                   sinks, {.kind = kind, .length = context});
 }
 
 }  // namespace
 
-double AllocatedContextRatio(const std::vector<std::vector<int32_t>>& windows, int32_t sinks,
-                             int64_t context) {
-  int64_t allocated = 0;
-  int64_t heads = 0;
-  for (const std::vector<int32_t>& layer : windows) {
-    for (const int32_t window : layer) {
-      allocated += std::min(int64_t{window} + sinks, context);
-      ++heads;
-    }
-  }
-  return static_cast<double>(allocated) /
-         (static_cast<double>(heads) * static_cast<double>(context));
+double AllocatedContextRatio(const WindowTable& windows, int32_t sinks, int64_t context) {
+  return Cost(windows, sinks, BudgetKind::kAllocatedContext, context);
 }
 
-double VisiblePairRatio(const std::vector<std::vector<int32_t>>& windows, int32_t sinks,
-                        int64_t context) {
-  int64_t heads = 0;
-  for (const std::vector<int32_t>& layer : windows) heads += static_cast<int64_t>(layer.size());
-  const double full = static_cast<double>(context) * (static_cast<double>(context) + 1) / 2;
-  return AllPairs(windows, sinks, context) / (static_cast<double>(heads) * full);
+double VisiblePairRatio(const WindowTable& windows, int32_t sinks, int64_t context) {
+  return Cost(windows, sinks, BudgetKind::kPairs, context);
 }
 
-double ForwardFlopsPerToken(const ModelConfig& model,
-                            const std::vector<std::vector<int32_t>>& windows, int32_t sinks) {
+double ForwardFlopsPerToken(const ModelConfig& model, const WindowTable& windows, int32_t sinks) {
   const auto width = static_cast<double>(model.width);
   const auto mlp = static_cast<double>(model.mlp_width_or_default());
   const auto head_dim = static_cast<double>(model.head_dim());
   const double kv_width = static_cast<double>(model.kv_heads_or_default()) * head_dim;
-  const double attention =
-      4 * head_dim * AllPairs(windows, sinks, model.context) / static_cast<double>(model.context);
+  // Full attention shows a token (context + 1) / 2 keys on average.
+  const double attention = 4 * head_dim * HeadCount(windows) *
+                           (static_cast<double>(model.context) + 1) / 2 *
+                           VisiblePairRatio(windows, sinks, model.context);
   const double layer = 2 * width * (2 * width + 2 * kv_width) + 4 * width * mlp;
   return attention + static_cast<double>(model.layers) * layer +
          2 * width * static_cast<double>(model.vocabulary);
