@@ -158,7 +158,7 @@ TEST(WindowPolicy, ChangesWindowsEachStepAndSeesStatistics) {
   const ShrinkingWindows* seen = policy.get();
   const auto variant = MakeWindowedAttention(std::move(policy), 0);
   for (int64_t step = 0; step < 4; ++step) {
-    variant->BeginStep(step, 1);
+    variant->BeginStep({.step = step});
     EXPECT_EQ(variant->windows()[0][0], 8 >> step);
     const AttentionInputs inputs = RandomInputs(1);
     const at::Tensor expected =
@@ -174,11 +174,11 @@ TEST(WindowPolicy, ChangesWindowsEachStepAndSeesStatistics) {
 
 TEST(WindowPolicy, GradientsUseTheWindowsOfTheirForwardPass) {
   const auto variant = MakeWindowedAttention(std::make_unique<ShrinkingWindows>(), 0);
-  variant->BeginStep(1, 1);
+  variant->BeginStep({.step = 1});
   AttentionInputs inputs = RandomInputs(0);
   inputs.query.requires_grad_();
   const at::Tensor out = variant->Attend(inputs);
-  variant->BeginStep(3, 1);
+  variant->BeginStep({.step = 3});
   variant->Attend(RandomInputs(0));
   out.sum().backward();
   const at::Tensor query = inputs.query.detach().clone().requires_grad_();
@@ -188,7 +188,7 @@ TEST(WindowPolicy, GradientsUseTheWindowsOfTheirForwardPass) {
 
 TEST(WindowPolicy, StateGoesThroughTheVariant) {
   const auto variant = MakeWindowedAttention(std::make_unique<ShrinkingWindows>(), 0);
-  variant->BeginStep(2, 1);
+  variant->BeginStep({.step = 2});
   const auto other = MakeWindowedAttention(std::make_unique<ShrinkingWindows>(), 0);
   other->Restore(variant->Save());
   EXPECT_EQ(other->windows()[0][0], 2);

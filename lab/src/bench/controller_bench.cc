@@ -78,9 +78,9 @@ class TimedAttention final : public AttentionVariant {
   explicit TimedAttention(std::unique_ptr<AttentionVariant> variant)
       : variant_(std::move(variant)) {}
 
-  void BeginStep(int64_t step, int64_t micro_batches) override {
+  void BeginStep(const StepPosition& position) override {
     seconds_ = 0;
-    variant_->BeginStep(step, micro_batches);
+    variant_->BeginStep(position);
   }
   at::Tensor Attend(const AttentionInputs& inputs) override {
     at::Tensor out;

@@ -14,6 +14,8 @@ const std::vector<AttentionVariantEntry>& AttentionVariants() {
       {"windows", "a window per layer and head (attention.windows)", &MakeWindowTableAttention},
       {"aah", "windows by the AAH controller (attention.regime, attention.control)",
        &MakeAahAttention},
+      {"learned", "windows that gradients choose within a budget (attention.learned)",
+       &MakeLearnedAttention},
   };
   return table;
 }

@@ -21,6 +21,10 @@ std::unique_ptr<AttentionVariant> MakeWindowTableAttention(const AttentionConfig
 std::unique_ptr<AttentionVariant> MakeAahAttention(const AttentionConfig& attention,
                                                    const ModelConfig& model);
 
+// learned/learned_attention.cc
+std::unique_ptr<AttentionVariant> MakeLearnedAttention(const AttentionConfig& attention,
+                                                       const ModelConfig& model);
+
 // sdpa.cc
 std::unique_ptr<AttentionVariant> MakeSdpaAttention(const AttentionConfig& attention,
                                                     const ModelConfig& model);

@@ -30,8 +30,8 @@ class WindowedAttention final : public AttentionVariant {
     return result.out;
   }
 
-  void BeginStep(int64_t step, int64_t micro_batches) override {
-    policy_->BeginStep(step, micro_batches);
+  void BeginStep(const StepPosition& position) override {
+    policy_->BeginStep(position.step, position.micro_batches);
   }
   std::vector<std::vector<int32_t>> windows() const override { return policy_->windows(); }
   int32_t sinks() const override { return sinks_; }

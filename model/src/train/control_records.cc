@@ -9,13 +9,6 @@
 namespace aah {
 namespace {
 
-// Features are logged for reading: six digits keep the file small.
-double ForReading(float feature) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.6g", static_cast<double>(feature));
-  return std::strtod(text, nullptr);
-}
-
 // The heads below each group of each level, ascending.
 std::vector<Groups> HeadsBelow(const Hierarchy& hierarchy) {
   std::vector<Groups> heads;
@@ -38,6 +31,26 @@ std::vector<Groups> HeadsBelow(const Hierarchy& hierarchy) {
 }
 
 }  // namespace
+
+double ForReading(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", number);
+  return std::strtod(text, nullptr);
+}
+
+std::optional<SelectionSummary> MakeSelectionSummary(
+    const std::optional<SelectionView>& selection) {
+  if (!selection) return std::nullopt;
+  return SelectionSummary{.phase = selection->phase,
+                          .temperature = selection->temperature,
+                          .target_cost = selection->target_cost,
+                          .expected_cost = selection->expected_cost,
+                          .hard_cost = selection->hard_cost,
+                          .entropy = selection->entropy,
+                          .decided = selection->decided,
+                          .moved = selection->moved,
+                          .duality_gap = selection->duality_gap};
+}
 
 std::optional<ControlRecord> MakeControlRecord(const ControlView& control) {
   if (control.layers.empty()) return std::nullopt;
@@ -89,7 +102,7 @@ std::vector<GroupRecord> GroupRecords(const ControlView& control, size_t layer, 
       if (!groups.parent.empty()) record.parent = groups.parent[group];
       record.heads = heads[level][group];
       for (const float feature : groups.features[group]) {
-        record.features.push_back(ForReading(feature));
+        record.features.push_back(ForReading(static_cast<double>(feature)));
       }
       if (!decided) continue;
       record.raw_index = report.decision[level].raw[group];

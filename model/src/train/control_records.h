@@ -6,12 +6,15 @@
 #include <optional>
 #include <vector>
 
+#include "aah/model/attention_variant.h"
 #include "aah/model/run_folder.h"
-#include "aah/model/window_policy.h"
 
 namespace aah {
 
 // What the controllers of a run did in the step that has just ended, as log records.
+
+// Six digits of a number that is logged for reading, to keep the file small.
+double ForReading(double number);
 
 // Nothing where there are no controllers.
 std::optional<ControlRecord> MakeControlRecord(const ControlView& control);
@@ -21,6 +24,9 @@ std::vector<HeadDecision> HeadDecisions(const ControlView& control, size_t layer
 
 // Of a layer that has grouped its heads in this step, level by level; empty of one that has not.
 std::vector<GroupRecord> GroupRecords(const ControlView& control, size_t layer, int64_t step);
+
+// Nothing where no windows are learned.
+std::optional<SelectionSummary> MakeSelectionSummary(const std::optional<SelectionView>& selection);
 
 }  // namespace aah
 

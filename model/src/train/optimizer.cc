@@ -1,5 +1,6 @@
 #include "aah/model/optimizer.h"
 
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -8,37 +9,57 @@
 
 namespace aah {
 
-AdamW::AdamW(const torch::nn::Module& module, const OptimizerConfig& config) : config_(config) {
-  for (const auto& item : module.named_parameters()) {
-    const torch::Tensor& value = item.value();
-    parameters_.push_back({.name = item.key(),
+AdamW::AdamW(const torch::nn::Module& module, const OptimizerConfig& config,
+             std::span<const OwnParameter> own)
+    : config_(config) {
+  const auto add = [&](const std::string& name, const torch::Tensor& value, bool decayed,
+                       double learning_rate) {
+    parameters_.push_back({.name = name,
                            .value = value,
                            .exp_avg = torch::zeros_like(value),
                            .exp_avg_sq = torch::zeros_like(value),
                            .steps = torch::zeros({}, torch::kFloat32),
-                           .decayed = config.decay_everything || value.dim() >= 2});
+                           .decayed = decayed,
+                           .learning_rate = learning_rate});
+  };
+  for (const auto& item : module.named_parameters()) {
+    add(item.key(), item.value(), config.decay_everything || item.value().dim() >= 2, 0);
+  }
+  for (const OwnParameter& parameter : own) {
+    add("attention." + parameter.name, parameter.value, false, parameter.learning_rate);
   }
 }
 
 void AdamW::Step(double learning_rate) {
   const torch::NoGradGuard no_grad;
-  for (const bool decayed : {true, false}) {
-    std::vector<torch::Tensor> values, gradients, exp_avgs, exp_avg_sqs, steps;
-    for (Parameter& parameter : parameters_) {
-      if (parameter.decayed != decayed || !parameter.value.grad().defined()) continue;
-      parameter.steps.add_(1);
-      values.push_back(parameter.value);
-      gradients.push_back(parameter.value.grad());
-      exp_avgs.push_back(parameter.exp_avg);
-      exp_avg_sqs.push_back(parameter.exp_avg_sq);
-      steps.push_back(parameter.steps);
+  std::vector<Parameter*> decayed, others;
+  for (Parameter& parameter : parameters_) {
+    if (!parameter.value.grad().defined()) continue;
+    if (parameter.learning_rate > 0) {
+      Update(std::array{&parameter}, parameter.learning_rate, 0);
+    } else {
+      (parameter.decayed ? decayed : others).push_back(&parameter);
     }
-    if (values.empty()) continue;
-    at::_fused_adamw_(values, gradients, exp_avgs, exp_avg_sqs, /*max_exp_avg_sqs=*/{}, steps,
-                      learning_rate, config_.beta1, config_.beta2,
-                      decayed ? config_.weight_decay : 0.0, config_.epsilon, /*amsgrad=*/false,
-                      /*maximize=*/false);
   }
+  Update(decayed, learning_rate, config_.weight_decay);
+  Update(others, learning_rate, 0);
+}
+
+void AdamW::Update(std::span<Parameter* const> parameters, double learning_rate,
+                   double weight_decay) {
+  if (parameters.empty()) return;
+  std::vector<torch::Tensor> values, gradients, exp_avgs, exp_avg_sqs, steps;
+  for (Parameter* parameter : parameters) {
+    parameter->steps.add_(1);
+    values.push_back(parameter->value);
+    gradients.push_back(parameter->value.grad());
+    exp_avgs.push_back(parameter->exp_avg);
+    exp_avg_sqs.push_back(parameter->exp_avg_sq);
+    steps.push_back(parameter->steps);
+  }
+  at::_fused_adamw_(values, gradients, exp_avgs, exp_avg_sqs, /*max_exp_avg_sqs=*/{}, steps,
+                    learning_rate, config_.beta1, config_.beta2, weight_decay, config_.epsilon,
+                    /*amsgrad=*/false, /*maximize=*/false);
 }
 
 void AdamW::ZeroGradients() {
@@ -69,11 +90,13 @@ double ClipGradients(AdamW& optimizer, double bound) {
       ThrowError(ErrorKind::kMachine, "the gradient of ", parameter.name, " is not finite (norm ",
                  norm, ")");
     }
+    if (parameter.learning_rate > 0) continue;
     sum_of_squares += norm * norm;
   }
   const double norm = std::sqrt(sum_of_squares);
   if (bound > 0 && norm > bound) {
     for (AdamW::Parameter& parameter : optimizer.parameters()) {
+      if (parameter.learning_rate > 0) continue;
       if (parameter.value.grad().defined()) parameter.value.mutable_grad().mul_(bound / norm);
     }
   }

@@ -42,6 +42,21 @@ void VisitFields(Record& record, const Visit& visit) {
   visit("visible_pair_ratio", record.visible_pair_ratio, kRequired);
   visit("flops_per_token", record.flops_per_token, kOptional);
   visit("control", record.control, kOptional);
+  visit("selection", record.selection, kOptional);
+}
+
+template <typename Record, typename Visit>
+  requires std::is_same_v<std::remove_const_t<Record>, SelectionSummary>
+void VisitFields(Record& record, const Visit& visit) {
+  visit("phase", record.phase, kRequired);
+  visit("temperature", record.temperature, kRequired);
+  visit("target_cost", record.target_cost, kRequired);
+  visit("expected_cost", record.expected_cost, kRequired);
+  visit("hard_cost", record.hard_cost, kRequired);
+  visit("entropy", record.entropy, kRequired);
+  visit("decided", record.decided, kRequired);
+  visit("moved", record.moved, kRequired);
+  visit("duality_gap", record.duality_gap, kRequired);
 }
 
 template <typename Record, typename Visit>
@@ -111,6 +126,15 @@ void VisitFields(Record& record, const Visit& visit) {
   visit("features", record.features, kRequired);
 }
 
+template <typename Record, typename Visit>
+  requires std::is_same_v<std::remove_const_t<Record>, SelectionRecord>
+void VisitFields(Record& record, const Visit& visit) {
+  visit("step", record.step, kRequired);
+  visit("layer", record.layer, kRequired);
+  visit("candidates", record.candidates, kRequired);
+  visit("weights", record.weights, kRequired);
+}
+
 template <typename Field>
 void WriteField(OrderedJson& json, const char* name, const Field& field) {
   json[name] = field;
@@ -119,7 +143,8 @@ void WriteField(OrderedJson& json, const char* name, const std::optional<int>& f
   if (field) json[name] = *field;
 }
 
-void WriteField(OrderedJson& json, const char* name, const std::optional<ControlRecord>& field);
+template <typename Part>
+void WriteField(OrderedJson& json, const char* name, const std::optional<Part>& field);
 
 template <typename Record>
 void WriteFields(OrderedJson& json, const Record& record) {
@@ -127,7 +152,8 @@ void WriteFields(OrderedJson& json, const Record& record) {
     WriteField(json, name, field);
   });
 }
-void WriteField(OrderedJson& json, const char* name, const std::optional<ControlRecord>& field) {
+template <typename Part>
+void WriteField(OrderedJson& json, const char* name, const std::optional<Part>& field) {
   if (field) WriteFields(json[name] = OrderedJson::object(), *field);
 }
 
@@ -147,8 +173,9 @@ void ReadField(const OrderedJson& json, Field& field) {
   json.get_to(field);
 }
 void ReadField(const OrderedJson& json, std::optional<int>& field) { field = json.get<int>(); }
-void ReadField(const OrderedJson& json, std::optional<ControlRecord>& field) {
-  field = FromJson<ControlRecord>(json);
+template <typename Part>
+void ReadField(const OrderedJson& json, std::optional<Part>& field) {
+  field = FromJson<Part>(json);
 }
 
 template <typename Record>
@@ -183,6 +210,8 @@ std::string ConfigPath(const std::string& run_folder) { return run_folder + "/co
 std::string MetricsPath(const std::string& run_folder) { return run_folder + "/metrics.jsonl"; }
 std::string WindowsPath(const std::string& run_folder) { return run_folder + "/windows.jsonl"; }
 std::string GroupsPath(const std::string& run_folder) { return run_folder + "/groups.jsonl"; }
+std::string SelectionPath(const std::string& run_folder) { return run_folder + "/selection.jsonl"; }
+std::string PlanPath(const std::string& run_folder) { return run_folder + "/plan.json"; }
 std::string EventsPath(const std::string& run_folder) {
   return run_folder + "/events.out.tfevents.aah";
 }
@@ -249,6 +278,13 @@ std::vector<GroupRecord> ReadGroups(const std::string& run_folder) {
   return records;
 }
 
+std::vector<SelectionRecord> ReadSelection(const std::string& run_folder) {
+  std::vector<SelectionRecord> records;
+  ForEachLine(SelectionPath(run_folder),
+              [&](const OrderedJson& line) { records.push_back(FromJson<SelectionRecord>(line)); });
+  return records;
+}
+
 std::string ToJsonLine(const StepRecord& record) { return Line(record, "train"); }
 std::string ToJsonLine(const ValidationRecord& record) { return Line(record, "validation"); }
 std::string ToJsonLine(const SummaryRecord& record) { return Line(record, "summary"); }
@@ -259,5 +295,6 @@ std::string ToJsonLine(const WindowRecord& record) {
   return line.dump();
 }
 std::string ToJsonLine(const GroupRecord& record) { return Line(record, nullptr); }
+std::string ToJsonLine(const SelectionRecord& record) { return Line(record, nullptr); }
 
 }  // namespace aah

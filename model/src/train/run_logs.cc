@@ -47,6 +47,7 @@ RunLogs::RunLogs(const std::string& run_folder, const LogSizes& sizes)
     : metrics_(CutBack(MetricsPath(run_folder), sizes.metrics)),
       windows_(CutBack(WindowsPath(run_folder), sizes.windows)),
       groups_(CutBack(GroupsPath(run_folder), sizes.groups)),
+      selection_(CutBack(SelectionPath(run_folder), sizes.selection)),
       events_path_(EventsPath(run_folder)) {
   for (const WindowRecord& record : ReadWindows(run_folder)) {
     AAH_CHECK(
@@ -84,6 +85,10 @@ void RunLogs::Append(const StepRecord& record) {
   AppendScalar(record.step, "learning_rate", record.learning_rate);
   AppendScalar(record.step, "allocated_context_ratio", record.allocated_context_ratio);
   AppendScalar(record.step, "visible_pair_ratio", record.visible_pair_ratio);
+  if (!record.selection) return;
+  AppendScalar(record.step, "selection/expected_cost", record.selection->expected_cost);
+  AppendScalar(record.step, "selection/hard_cost", record.selection->hard_cost);
+  AppendScalar(record.step, "selection/entropy", record.selection->entropy);
 }
 
 void RunLogs::Append(const ValidationRecord& record) {
@@ -121,13 +126,33 @@ void RunLogs::AppendWindows(int64_t step, const std::vector<std::vector<int32_t>
   last_windows_ = windows;
 }
 
+void RunLogs::AppendSelection(int64_t step, int64_t layers, const SelectionView& selection) {
+  if (!selection.weights.defined()) return;
+  const at::Tensor weights = selection.weights.contiguous();
+  const double* next = weights.const_data_ptr<double>();
+  const int64_t heads = weights.size(0) / layers;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    SelectionRecord record = {.step = step,
+                              .layer = static_cast<int>(layer),
+                              .candidates = selection.candidates,
+                              .weights = {}};
+    for (int64_t head = 0; head < heads; ++head) {
+      std::vector<double>& row = record.weights.emplace_back();
+      for (int64_t n = 0; n < weights.size(1); ++n) row.push_back(ForReading(*next++));
+    }
+    selection_.Append(ToJsonLine(record));
+  }
+}
+
 LogSizes RunLogs::Sync() {
   metrics_.Sync();
   windows_.Sync();
   groups_.Sync();
+  selection_.Sync();
   return {.metrics = metrics_.size(),
           .windows = windows_.size(),
           .groups = groups_.size(),
+          .selection = selection_.size(),
           .events = FileSize(events_path_)};
 }
 

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "aah/io/file.h"
+#include "aah/model/attention_variant.h"
 #include "aah/model/checkpoint.h"
 #include "aah/model/run_folder.h"
-#include "aah/model/window_policy.h"
 
 namespace aah {
 
-// The logs of a run folder, open for appending: metrics.jsonl, windows.jsonl, groups.jsonl and
-// TensorBoard events.
+// The logs of a run folder, open for appending: metrics.jsonl, windows.jsonl, groups.jsonl,
+// selection.jsonl and TensorBoard events.
 class RunLogs {
  public:
   // Cuts the logs back to `sizes` (all 0: a new run) and goes on behind. Throws
@@ -30,6 +30,9 @@ class RunLogs {
   void AppendWindows(int64_t step, const std::vector<std::vector<int32_t>>& windows,
                      const ControlView& control);
 
+  // Appends the weights of a selection, layer by layer, where it has any to keep.
+  void AppendSelection(int64_t step, int64_t layers, const SelectionView& selection);
+
   // Flushes to the disk and says how far the logs reach.
   LogSizes Sync();
 
@@ -40,6 +43,7 @@ class RunLogs {
   AppendLog metrics_;
   AppendLog windows_;
   AppendLog groups_;
+  AppendLog selection_;
   std::string events_path_;
   std::ofstream events_;
   std::vector<std::vector<int32_t>> last_windows_;

@@ -18,6 +18,7 @@
 #include "aah/io/config.h"
 #include "aah/io/window_plan_file.h"
 #include "aah/model/attention_variant.h"
+#include "aah/model/learned_attention.h"
 #include "aah/nearest_name.h"
 #include "aah/regime.h"
 
@@ -50,8 +51,23 @@ constexpr std::array<std::pair<std::string_view, SiblingScoring>, 3> kSiblings =
      {"joint_sibling", SiblingScoring::kJoint},
      {"sibling_bias", SiblingScoring::kBias}}};
 
-// The variant whose windows a controller decides.
+constexpr std::array<std::pair<std::string_view, BudgetKind>, 3> kBudgetKinds = {
+    {{"pairs", BudgetKind::kPairs},
+     {"allocated_context_ratio", BudgetKind::kAllocatedContext},
+     {"kv_bytes", BudgetKind::kCacheBytes}}};
+constexpr std::array<std::pair<std::string_view, CacheElement>, 4> kCacheElements = {
+    {{"fp32", CacheElement::kFloat32},
+     {"fp16", CacheElement::kFloat16},
+     {"bf16", CacheElement::kBfloat16},
+     {"q8_0", CacheElement::kQ8}}};
+constexpr std::array<std::pair<std::string_view, WindowShare>, 2> kShares = {
+    {{"head", WindowShare::kHead}, {"kv_head", WindowShare::kKvHead}}};
+constexpr std::array<std::pair<std::string_view, SelectionEstimator>, 2> kEstimators = {
+    {{"softmax", SelectionEstimator::kSoftmax}, {"gumbel", SelectionEstimator::kGumbel}}};
+
+// The variant whose windows a controller decides, and those that learn them.
 constexpr std::string_view kControlled = "aah";
+constexpr std::string_view kLearned = "learned";
 
 constexpr ConfigRange kFraction = {.min = 0, .max = 0.999999999};
 constexpr ConfigRange kCount = {.min = 1, .max = 1e9};
@@ -184,12 +200,44 @@ void VisitControl(Control& control, Fields fields) {
   fields.Value("seed", control.seed);
 }
 
+// Learned windows. Ranges that depend on one another are LearnedAttention's.
+template <typename Learned, typename Fields>
+void VisitLearned(Learned& learned, Fields fields) {
+  constexpr ConfigRange kPositive = {.min = 1e-9, .max = 1e9};
+  constexpr ConfigRange kZeroOrMore = {.min = 0, .max = 1e9};
+  fields.Value("candidates", learned.candidates);
+  fields.Value("budget", learned.budget);
+  fields.Enum("budget_kind", learned.budget_kind, kBudgetKinds);
+  fields.Value("budget_length", learned.budget_length, kCountOrZero);
+  fields.Enum("cache_element", learned.cache_element, kCacheElements);
+  fields.Enum("share", learned.share, kShares);
+  fields.Enum("estimator", learned.estimator, kEstimators);
+  fields.Value("warmup", learned.warmup, kFraction);
+  fields.Value("search", learned.search, kFraction);
+  fields.Value("track_every", learned.track_every, kCountOrZero);
+  fields.Value("hysteresis", learned.hysteresis, kZeroOrMore);
+  fields.Value("temperature", learned.temperature, kPositive);
+  fields.Value("final_temperature", learned.final_temperature, kPositive);
+  fields.Value("penalty", learned.penalty, kZeroOrMore);
+  fields.Value("learning_rate", learned.learning_rate, kPositive);
+  fields.Value("drop_below", learned.drop_below, {.min = 0, .max = 0.5});
+  fields.Value("seed", learned.seed);
+}
+
 // Which keys of `attention` there are; a key that is not visited is refused where it is given.
 struct AttentionKeys {
   bool window = true;
   bool windows = true;
   bool control = true;
+  bool learned = true;
 };
+
+AttentionKeys KeysOf(std::string_view variant) {
+  const bool controlled = variant == kControlled;
+  const bool learned = variant == kLearned;
+  const bool table = !controlled && !learned;
+  return {.window = table, .windows = table, .control = controlled, .learned = learned};
+}
 
 template <typename Attention, typename Fields>
 void VisitAttention(Attention& attention, const AttentionKeys& keys, Fields fields) {
@@ -197,6 +245,7 @@ void VisitAttention(Attention& attention, const AttentionKeys& keys, Fields fiel
     fields.Value("regime", attention.control.regime);
     VisitControl(attention.control, fields.Section("control"));
   }
+  if (keys.learned) VisitLearned(attention.learned, fields.Section("learned"));
   if (keys.window) fields.Value("window", attention.window, {.min = 0, .max = 2147483647});
   if (keys.windows) fields.Value("windows", attention.windows, {.min = 1, .max = 2147483647});
   fields.Value("sinks", attention.sinks, {.min = 0, .max = 2147483647});
@@ -275,6 +324,8 @@ AttentionConfig ReadAttention(ConfigReader& reader, const RunConfig& config) {
   attention.control.windows = DefaultWindows(config.model.context);
   attention.control.warmup_steps = config.optimizer.warmup_steps;
   attention.control.seed = config.seed;
+  attention.learned.candidates = DefaultCandidates(config.model.context);
+  attention.learned.seed = config.seed;
   if (reader.KindOf("attention") == ConfigKind::kScalar) {
     NameAttention(reader.Get<std::string>("attention", attention.variant), attention);
     return attention;
@@ -292,19 +343,24 @@ AttentionConfig ReadAttention(ConfigReader& reader, const RunConfig& config) {
   }
   if (section.Has("windows")) attention.variant = "windows";
   if (section.Has("regime") || section.Has("control")) attention.variant = kControlled;
+  if (section.Has("learned")) attention.variant = kLearned;
   NameAttention(section.Get<std::string>("variant", attention.variant), attention);
-  const bool controlled = attention.variant == kControlled;
-  for (const char* key : {"regime", "control"}) {
-    section.Check(controlled || !section.Has(key), key, "has no use with attention.variant '",
-                  attention.variant, "'; remove it or set the variant to aah");
+  const AttentionKeys keys = KeysOf(attention.variant);
+  const auto refuse = [&](std::string_view key, std::string_view variant) {
+    section.Check(!section.Has(key), key, "has no use with attention.variant '", attention.variant,
+                  "'; remove it or set the variant to ", variant);
+  };
+  if (!keys.control) {
+    refuse("regime", kControlled);
+    refuse("control", kControlled);
   }
+  if (!keys.learned) refuse("learned", kLearned);
   for (const char* key : {"window", "windows"}) {
-    section.Check(!controlled || !section.Has(key), key,
-                  "has no use where a controller chooses windows; its candidates are ",
-                  "attention.control.windows");
+    section.Check(keys.window || !section.Has(key), key, "has no use where windows are chosen by '",
+                  attention.variant, "'; its candidates are attention.",
+                  keys.control ? "control.windows" : "learned.candidates");
   }
-  VisitAttention(attention, {.window = !controlled, .windows = !controlled, .control = controlled},
-                 FieldReader(section));
+  VisitAttention(attention, keys, FieldReader(section));
   section.Check(!attention.control.windows.empty(), "control.windows",
                 "expected at least one candidate window");
   CheckRegime(section, attention.control.regime);
@@ -357,7 +413,8 @@ ConfigReader Resolved(const RunConfig& config) {
   // `window: 0` and no windows stand for "not used" in the struct; a recipe leaves them out.
   const AttentionKeys keys = {.window = config.attention.window != 0,
                               .windows = !config.attention.windows.empty(),
-                              .control = config.attention.variant == kControlled};
+                              .control = KeysOf(config.attention.variant).control,
+                              .learned = KeysOf(config.attention.variant).learned};
   json["attention"]["variant"] = config.attention.variant;
   VisitAttention(config.attention, keys, FieldWriter(&json).Section("attention"));
   ConfigReader reader = ConfigReader::FromText(json.dump(), "config");
@@ -407,6 +464,9 @@ void CheckRunConfig(const RunConfig& config) {
   CheckMemory(config);
   MakeAttentionVariant(config.attention, model);
   const TrainingConfig& training = config.training;
+  if (KeysOf(config.attention.variant).learned) {
+    SelectionSchedule(config.attention.learned, training.steps);
+  }
   AAH_CHECK(training.micro_batch_size == 0 || training.batch_size % training.micro_batch_size == 0,
             "training.micro_batch_size: expected a divisor of training.batch_size = ",
             training.batch_size, ", got ", training.micro_batch_size);

@@ -18,7 +18,8 @@ StepOutcome TrainStep(Gpt& model, AdamW& optimizer, const at::Tensor& stretches,
   const double share = static_cast<double>(micro) / static_cast<double>(batch);
 
   model->train();
-  model->attention().BeginStep(settings.step, batch / micro);
+  model->attention().BeginStep(
+      {.step = settings.step, .steps = settings.steps, .micro_batches = batch / micro});
   optimizer.ZeroGradients();
   StepOutcome outcome;
   for (int64_t first = 0; first < batch; first += micro) {
@@ -33,6 +34,9 @@ StepOutcome TrainStep(Gpt& model, AdamW& optimizer, const at::Tensor& stretches,
     }
     outcome.loss += share * value;
     (loss * share).backward();
+  }
+  if (const at::Tensor penalty = model->attention().Penalty(); penalty.defined()) {
+    penalty.backward();
   }
   outcome.grad_norm = ClipGradients(optimizer, settings.clip_norm);
   optimizer.Step(settings.learning_rate);

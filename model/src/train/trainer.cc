@@ -11,6 +11,7 @@
 #include <string>
 
 #include "aah/error.h"
+#include "aah/io/window_plan_file.h"
 #include "aah/model/allocation_measures.h"
 #include "aah/model/attention_timer.h"
 #include "aah/model/checkpoint.h"
@@ -70,6 +71,7 @@ class TrainingRun {
   void Step();
   void Validate();
   void Save();
+  void SavePlan() const;
   void Finish();
   StepRecord Record(const StepOutcome& outcome, double learning_rate, double seconds,
                     double attention_seconds) const;
@@ -96,7 +98,7 @@ TrainingRun::TrainingRun(const RunConfig& config, const TokenFile& data, TrainOb
       batches_(data, config.model.context, StreamSeed(config.seed, Stream::kData)),
       validation_(data, Split::kValidation, config.model.context, config.validation.stretches),
       model_(MakeModel(config)),
-      optimizer_(*model_, config.optimizer),
+      optimizer_(*model_, config.optimizer, model_->attention().parameters()),
       batch_(torch::empty({config.training.batch_size, config.model.context + 1}, torch::kLong)) {}
 
 int64_t TrainingRun::MicroBatch() const {
@@ -167,6 +169,7 @@ void TrainingRun::Step() {
       std::span<int64_t>(batch_.mutable_data_ptr<int64_t>(), static_cast<size_t>(batch_.numel())));
   const StepSettings settings = {
       .step = step_,
+      .steps = config_.training.steps,
       .micro_batch_size = config_.training.micro_batch_size,
       .learning_rate = LearningRate(config_.optimizer, step_, config_.training.steps),
       .clip_norm = config_.optimizer.clip_norm,
@@ -185,8 +188,11 @@ void TrainingRun::Step() {
 
   ++step_;
   logs_->AppendWindows(step_, model_->attention().windows(), model_->attention().control());
-  const StepRecord record =
+  const std::optional<SelectionView> selection = model_->attention().selection();
+  if (selection) logs_->AppendSelection(step_, config_.model.layers, *selection);
+  StepRecord record =
       Record(outcome, settings.learning_rate, seconds, AttentionSeconds() - attention_before);
+  record.selection = MakeSelectionSummary(selection);
   logs_->Append(record);
   observer_.OnStep(record);
 }
@@ -241,8 +247,20 @@ void TrainingRun::Save() {
                   .content_hash = content_hash_,
                   .tokenizer_hash = tokenizer_hash_,
                   .logs = logs_->Sync()});
+  SavePlan();
   RemoveOldCheckpoints(config_.out, config_.checkpoint.keep);
   observer_.OnCheckpoint(step_, path);
+}
+
+// The plan stands beside the checkpoints and belongs to the newest.
+void TrainingRun::SavePlan() const {
+  std::optional<WindowPlan> plan = model_->attention().plan();
+  if (!plan) return;
+  plan->provenance.data = config_.data;
+  plan->provenance.tokens = step_ * config_.training.batch_size * config_.model.context;
+  plan->provenance.seed = config_.seed;
+  plan->provenance.versions = {{"aah", AAH_VERSION}, {"torch", TORCH_VERSION}};
+  WriteWindowPlan(PlanPath(config_.out), *plan);
 }
 
 void TrainingRun::Finish() {

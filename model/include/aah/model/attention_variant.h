@@ -5,14 +5,47 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "aah/model/config.h"
 #include "aah/model/window_policy.h"
+#include "aah/window_plan.h"
 
 namespace aah {
+
+// An optimiser step that begins.
+struct StepPosition {
+  int64_t step = 0;           // from 0
+  int64_t steps = 0;          // of the whole run; 0: unknown, which variants with phases refuse
+  int64_t micro_batches = 1;  // forward passes of this step
+};
+
+// A parameter of the variant itself, trained with the model's: at a learning rate of its own,
+// without weight decay, and neither part of the clipped norm nor scaled by it.
+struct OwnParameter {
+  std::string name;
+  at::Tensor value;  // float32 leaf that requires a gradient
+  double learning_rate = 0;
+};
+
+// Where a variant that learns its windows stands after the step that runs or ran last, for logs.
+struct SelectionView {
+  std::string phase;  // warmup, search or plan
+  double temperature = 0;
+  double target_cost = 0;    // costs are shares of full attention's
+  double expected_cost = 0;  // under the selection weights
+  double hard_cost = 0;      // of the plan in force; before there is one, of the likeliest windows
+  double entropy = 0;        // of the weights, nats, mean over heads
+  bool decided = false;      // a plan was chosen in this step:
+  int64_t moved = 0;         // heads whose window it changed
+  double duality_gap = 0;    // in log weight
+  // [layers * heads, candidates], float64, in steps whose weights are to be kept; else undefined.
+  at::Tensor weights;
+  std::vector<int32_t> candidates;
+};
 
 // How a model's attention is computed: the core of the attention layers between the qkv and the
 // output projection. One object serves all layers of a model, and is theirs; not thread-safe.
@@ -24,13 +57,24 @@ class AttentionVariant {
   // [batch, tokens, heads, head_dim] so that joining the heads copies nothing.
   virtual at::Tensor Attend(const AttentionInputs& inputs) = 0;
 
-  // Before the first of the `micro_batches` forward passes of an optimiser step, counted from 0.
-  virtual void BeginStep(int64_t /*step*/, int64_t /*micro_batches*/) {}
+  // Before the first forward pass of an optimiser step.
+  virtual void BeginStep(const StepPosition& /*position*/) {}
+
+  // After the last one: what the step's loss gains beside the task's, a scalar with a gradient, or
+  // nothing. Not part of the loss that is reported.
+  virtual at::Tensor Penalty() { return {}; }
+
+  // What the optimiser trains beside the model's parameters; the same tensors at every call.
+  virtual std::vector<OwnParameter> parameters() { return {}; }
 
   // [layers][heads]: the windows in force, clamped to [1, context], for logs and measures.
   virtual std::vector<std::vector<int32_t>> windows() const = 0;
   virtual int32_t sinks() const { return 0; }
   virtual ControlView control() const { return {}; }
+  virtual std::optional<SelectionView> selection() const { return {}; }
+
+  // The windows that the variant has learned, once it has; without provenance but the method.
+  virtual std::optional<WindowPlan> plan() const { return {}; }
 
   // For checkpoints, and to restore from one; as WindowPolicy's.
   virtual PolicyState Save() const { return {}; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "aah/control_options.h"
+#include "aah/model/learned_options.h"
 #include "aah/window_plan.h"
 
 namespace aah {
@@ -54,6 +55,7 @@ struct AttentionConfig {
   int32_t sinks = 0;  // first tokens that every query sees, >= 0
   // `aah`: regime and settings of the controller. No candidate windows: DefaultWindows(context).
   ControlOptions control = {.windows = {}};
+  LearnedOptions learned;  // `learned`
 };
 
 // The paper's candidates at any context: 1/8, 1/4, 1/2 and all of it, those below 1 left out.

@@ -4,9 +4,11 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "aah/model/attention_variant.h"
 #include "aah/model/train_config.h"
 
 namespace aah {
@@ -23,10 +25,13 @@ class AdamW {
     torch::Tensor exp_avg_sq;  // running mean of its square, shape of value
     torch::Tensor steps;       // float scalar: updates so far
     bool decayed = false;
+    double learning_rate = 0;  // its own (OwnParameter); 0: that of the step
   };
 
-  // Takes the parameters of `module` under their names there. Moments begin at zero.
-  AdamW(const torch::nn::Module& module, const OptimizerConfig& config);
+  // Takes the parameters of `module` under their names there, and those of the attention variant
+  // after them. Moments begin at zero.
+  AdamW(const torch::nn::Module& module, const OptimizerConfig& config,
+        std::span<const OwnParameter> own = {});
 
   // One update from the gradients that the parameters hold.
   void Step(double learning_rate);
@@ -36,6 +41,8 @@ class AdamW {
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:
+  void Update(std::span<Parameter* const> parameters, double learning_rate, double weight_decay);
+
   OptimizerConfig config_;
   std::vector<Parameter> parameters_;
 };
@@ -44,9 +51,9 @@ class AdamW {
 // at min_learning_rate with the last step. `step` counts from 0.
 double LearningRate(const OptimizerConfig& config, int64_t step, int64_t steps);
 
-// The global L2 norm of the parameters' gradients; they are scaled down to `bound` where it is
-// exceeded (bound 0: never). Throws aah::Error(kMachine) that names the first parameter whose
-// gradient is not finite, before anything is scaled.
+// The global L2 norm of the gradients of the parameters without a learning rate of their own; they
+// are scaled down to `bound` where it is exceeded (bound 0: never). Throws aah::Error(kMachine)
+// that names the first parameter, of all, whose gradient is not finite, before anything is scaled.
 double ClipGradients(AdamW& optimizer, double bound);
 
 // Throws aah::Error(kMachine) that names the first parameter whose value is not finite.

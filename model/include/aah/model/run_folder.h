@@ -16,7 +16,11 @@ namespace aah {
 //                     decides, and a line for a head whenever its window changes otherwise
 //   groups.jsonl      GroupRecord: a line for every group of every level whenever a controller
 //                     groups heads; empty where no controller does
-//   events.out.tfevents.aah    loss, learning rate and validation loss for TensorBoard
+//   selection.jsonl   SelectionRecord: a line for every layer, some 64 times in a search for
+//   windows
+//                     and whenever a plan is chosen after it; empty where windows are not learned
+//   plan.json         the windows that were learned, as of the newest checkpoint; a window plan
+//   file events.out.tfevents.aah    loss, learning rate and validation loss for TensorBoard
 //   checkpoints/step-N/        model.safetensors, optimizer.safetensors, state.json (checkpoint.h)
 // "step" counts finished optimiser steps: a record of step N describes the model after N of them
 // (loss, windows and speed of a train record: the step that led there).
@@ -29,6 +33,20 @@ struct ControlRecord {
   double decision_seconds = 0;  // scoring; all layers
   std::vector<std::vector<int32_t>> groups_per_level;  // [layers][levels], finest level first;
                                                        // empty in steps that group nothing
+};
+
+// Where the search for windows stands after a step; in JSON the object "selection" of a train
+// record. Costs are shares of full attention's, as the budget counts them.
+struct SelectionSummary {
+  std::string phase;  // warmup, search or plan
+  double temperature = 0;
+  double target_cost = 0;
+  double expected_cost = 0;  // under the selection weights
+  double hard_cost = 0;      // of the plan in force; before there is one, of the likeliest windows
+  double entropy = 0;        // of the weights, nats, mean over heads
+  bool decided = false;      // a plan was chosen in this step,
+  int64_t moved = 0;         // with another window for so many heads,
+  double duality_gap = 0;    // and so much log weight, at most, below the best within the budget
 };
 
 struct StepRecord {
@@ -44,6 +62,7 @@ struct StepRecord {
   double visible_pair_ratio = 0;
   double flops_per_token = 0;                 // estimate, of a forward pass (ForwardFlopsPerToken)
   std::optional<ControlRecord> control = {};  // of runs whose windows controllers decide
+  std::optional<SelectionSummary> selection = {};  // of runs that learn their windows
 };
 
 struct ValidationRecord {
@@ -102,6 +121,14 @@ struct GroupRecord {
   std::optional<int> window = {};     // candidate of that index, in tokens
 };
 
+// The selection weights of one layer. In JSON the fields under their own names.
+struct SelectionRecord {
+  int64_t step = 0;
+  int layer = 0;
+  std::vector<int32_t> candidates;           // windows, ascending
+  std::vector<std::vector<double>> weights;  // [heads][candidates], rows sum to 1
+};
+
 struct RunMetrics {
   std::vector<StepRecord> steps;
   std::vector<ValidationRecord> validations;
@@ -112,6 +139,8 @@ std::string ConfigPath(const std::string& run_folder);
 std::string MetricsPath(const std::string& run_folder);
 std::string WindowsPath(const std::string& run_folder);
 std::string GroupsPath(const std::string& run_folder);
+std::string SelectionPath(const std::string& run_folder);
+std::string PlanPath(const std::string& run_folder);
 std::string EventsPath(const std::string& run_folder);
 std::string CheckpointPath(const std::string& run_folder, int64_t step);
 
@@ -129,13 +158,16 @@ bool IsFinished(const std::string& run_folder);
 RunMetrics ReadMetrics(const std::string& run_folder);
 std::vector<WindowRecord> ReadWindows(const std::string& run_folder);
 std::vector<GroupRecord> ReadGroups(const std::string& run_folder);
+std::vector<SelectionRecord> ReadSelection(const std::string& run_folder);
 
-// One line of metrics.jsonl, windows.jsonl or groups.jsonl, without the line break.
+// One line of metrics.jsonl, windows.jsonl, groups.jsonl or selection.jsonl, without the line
+// break.
 std::string ToJsonLine(const StepRecord& record);
 std::string ToJsonLine(const ValidationRecord& record);
 std::string ToJsonLine(const SummaryRecord& record);
 std::string ToJsonLine(const WindowRecord& record);
 std::string ToJsonLine(const GroupRecord& record);
+std::string ToJsonLine(const SelectionRecord& record);
 
 }  // namespace aah
 

@@ -12,6 +12,7 @@ namespace aah {
 
 struct StepSettings {
   int64_t step = 0;              // from 0; the attention variant is told
+  int64_t steps = 0;             // of the whole run, for variants with phases; 0: unknown
   int64_t micro_batch_size = 0;  // divides the batch; 0: the batch at once
   double learning_rate = 0;
   double clip_norm = 0;    // 0: no clipping

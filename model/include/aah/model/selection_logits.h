@@ -1,0 +1,40 @@
+#ifndef AAH_MODEL_SELECTION_LOGITS_H_
+#define AAH_MODEL_SELECTION_LOGITS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "aah/model/attention_variant.h"
+
+namespace aah {
+
+// Where LearnedAttention has its logits from. An item is a query head, or a key/value head where
+// its query heads share a window.
+class SelectionLogits {
+ public:
+  virtual ~SelectionLogits() = default;
+
+  // Before the first forward pass of an optimiser step; `mixed`: one that will ask for gradients.
+  virtual void BeginStep(const StepPosition& /*position*/, bool /*mixed*/) {}
+
+  // [items of the layer, candidates], float32, differentiable in parameters(); the same until the
+  // next BeginStep or update of the parameters.
+  virtual at::Tensor Layer(int64_t layer) const = 0;
+
+  // Trained beside the model's.
+  virtual std::vector<OwnParameter> parameters() = 0;
+
+  virtual PolicyState Save() const = 0;
+  virtual void Restore(const PolicyState& state) = 0;
+};
+
+// One free parameter per item and candidate, 0 at first: the variant `learned`.
+std::unique_ptr<SelectionLogits> MakeFreeLogits(int64_t layers, int64_t items, int64_t candidates,
+                                                double learning_rate);
+
+}  // namespace aah
+
+#endif  // AAH_MODEL_SELECTION_LOGITS_H_

@@ -1,0 +1,364 @@
+#include "aah/model/learned_attention.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "aah/error.h"
+#include "aah/io/json.h"
+#include "aah/model/nested_operator.h"
+#include "aah/model/operator.h"
+#include "aah/random.h"
+#include "layers/learned/learned_checks.h"
+#include "layers/variants.h"
+
+namespace aah {
+namespace {
+
+const std::string kStateName = "the attention's state in the checkpoint";
+const std::string kLogitsPrefix = "logits.";
+const std::string kPlanTensor = "plan";  // int32 [layers * heads] into the candidates, or empty
+
+// How many snapshots of the selection a search leaves in the logs at most.
+constexpr int64_t kSnapshots = 64;
+
+SelectionPhase ParsePhase(const std::string& name) {
+  for (const SelectionPhase phase :
+       {SelectionPhase::kWarmup, SelectionPhase::kSearch, SelectionPhase::kPlan}) {
+    if (name == SelectionPhaseName(phase)) return phase;
+  }
+  ThrowError(ErrorKind::kBadInput, kStateName, ": unknown phase '", name, "'");
+}
+
+// Cost of one head, or key/value head, by candidate: a share of its full cost.
+at::Tensor CandidateCost(const std::vector<int32_t>& candidates, int32_t head_dim, int32_t sinks,
+                         const WindowBudget& budget) {
+  const AttentionShape one = {.layers = 1, .heads = 1, .kv_heads = 1, .head_dim = head_dim};
+  const at::Tensor cost = at::empty({std::ssize(candidates)}, at::kDouble);
+  for (size_t n = 0; n < candidates.size(); ++n) {
+    cost.mutable_data_ptr<double>()[n] = CostRatio({{candidates[n]}}, one, sinks, budget);
+  }
+  return cost;
+}
+
+// The probabilities of the largest of each row of heads: [rows, heads, candidates] ->
+// [rows, candidates]. The heads choose independently.
+at::Tensor LargestOf(const at::Tensor& weights) {
+  const at::Tensor up_to = weights.cumsum(-1).prod(1);
+  return at::cat({up_to.narrow(-1, 0, 1), up_to.diff(1, -1)}, -1);
+}
+
+}  // namespace
+
+LearnedAttention::LearnedAttention(const LearnedOptions& options, const ModelConfig& model,
+                                   int32_t sinks, std::unique_ptr<SelectionLogits> logits)
+    : options_(options),
+      model_(model),
+      shape_(PlanModelOf(model).shape),
+      sinks_(sinks),
+      logits_(std::move(logits)),
+      temperature_(options.temperature) {
+  AAH_CHECK(sinks >= 0, "sinks: expected a number of tokens from 0 on, got ", sinks);
+  if (options_.candidates.empty()) options_.candidates = DefaultCandidates(model.context);
+  CheckLearnedOptions(options_, model.context);
+  options_.candidates.back() = static_cast<int32_t>(model.context);
+  if (options_.budget_length == 0) options_.budget_length = model.context;
+  CheckWindowBudget(budget(), shape_);
+  candidate_cost_ = CandidateCost(options_.candidates, shape_.head_dim, sinks, budget());
+  const double least = candidate_cost_[0].item<double>();
+  AAH_CHECK(least <= options_.budget, "budget: expected at least ", least,
+            ", what the smallest candidate, ", options_.candidates.front(),
+            ", costs everywhere, got ", options_.budget,
+            "; raise the budget or add a smaller candidate");
+  if (logits_ == nullptr) {
+    const int32_t items = options_.share == WindowShare::kHead ? shape_.heads : shape_.kv_heads;
+    logits_ = MakeFreeLogits(shape_.layers, items, std::ssize(options_.candidates),
+                             options_.learning_rate);
+  }
+}
+
+WindowBudget LearnedAttention::budget() const {
+  return {.kind = options_.budget_kind,
+          .value = options_.budget,
+          .length = options_.budget_length,
+          .element = options_.cache_element};
+}
+
+void LearnedAttention::BeginStep(const StepPosition& position) {
+  const SelectionSchedule schedule(options_, position.steps);
+  const int64_t step = position.step;
+  const auto tracks = [&](int64_t at) {
+    return options_.track_every > 0 && at > plan_step_ &&
+           (at - plan_step_) % options_.track_every == 0;
+  };
+  decided_ = tracking_ = snapshot_ = false;
+  moved_ = 0;
+  // A plan stays one, also where the run was made longer than the schedule it was chosen by.
+  const SelectionPhase phase =
+      phase_ == SelectionPhase::kPlan ? SelectionPhase::kPlan : schedule.Phase(step);
+  if (phase == SelectionPhase::kSearch) {
+    const double progress = schedule.Progress(step);
+    temperature_ =
+        options_.temperature + progress * (options_.final_temperature - options_.temperature);
+    target_cost_ = 1 - progress * (1 - options_.budget);
+    const int64_t length = schedule.search_end - schedule.search_begin;
+    snapshot_ = (step - schedule.search_begin) % ((length + kSnapshots - 1) / kSnapshots) == 0 ||
+                step + 1 == schedule.search_end;
+  } else if (phase == SelectionPhase::kPlan) {
+    temperature_ = options_.final_temperature;
+    target_cost_ = options_.budget;
+    if (phase_ != SelectionPhase::kPlan) {
+      plan_step_ = step;
+      Decide();
+    } else if (tracks(step - 1)) {
+      Decide();
+    }
+    tracking_ = tracks(step);
+    snapshot_ = decided_;
+  }
+  phase_ = phase;
+  logits_->BeginStep(position, Mixes(true));
+  DrawNoise(step);
+}
+
+void LearnedAttention::DrawNoise(int64_t step) {
+  noise_ = at::Tensor();
+  if (options_.estimator != SelectionEstimator::kGumbel || !Mixes(true)) return;
+  // A stream for every step: nothing to keep in checkpoints.
+  uint64_t mixed = options_.seed;
+  mixed = SplitMix64(mixed) + static_cast<uint64_t>(step);
+  Random random(SplitMix64(mixed));
+  const int32_t items = options_.share == WindowShare::kHead ? shape_.heads : shape_.kv_heads;
+  noise_ = at::empty({shape_.layers, items, std::ssize(options_.candidates)});
+  for (int64_t i = 0; i < noise_.numel(); ++i) {
+    const double uniform = random.Uniform() + 0x1.0p-54;  // in (0, 1)
+    noise_.mutable_data_ptr<float>()[i] = static_cast<float>(-std::log(-std::log(uniform)));
+  }
+}
+
+bool LearnedAttention::Mixes(bool training) const {
+  return phase_ == SelectionPhase::kSearch || (training && tracking_);
+}
+
+at::Tensor LearnedAttention::Probabilities(int64_t layer) const {
+  // A candidate drawn with Gumbel noise follows the softmax of the logits at any temperature.
+  const double temperature = options_.estimator == SelectionEstimator::kGumbel ? 1 : temperature_;
+  return (logits_->Layer(layer) / temperature).softmax(-1);
+}
+
+LearnedAttention::Selection LearnedAttention::Select(int64_t layer, bool training) const {
+  const bool drawn = training && noise_.defined();
+  at::Tensor logits = logits_->Layer(layer);
+  if (drawn) logits = logits + noise_.select(0, layer);
+  at::Tensor weights = (logits / temperature_).softmax(-1);
+  if (options_.share == WindowShare::kKvHead) {
+    weights = weights.repeat_interleave(shape_.heads / shape_.kv_heads, 0);
+  }
+  const at::Tensor likeliest =
+      at::zeros_like(weights, at::kBool).scatter_(-1, weights.argmax(-1, /*keepdim=*/true), 1);
+  const at::Tensor live = (weights.detach() >= options_.drop_below).logical_or_(likeliest);
+  weights = weights.masked_fill(live.logical_not(), 0);
+  weights = weights / weights.sum(-1, /*keepdim=*/true);
+  if (drawn) weights = likeliest.to(weights.scalar_type()) + (weights - weights.detach());
+  return {weights, live.to(at::kLong)};
+}
+
+at::Tensor LearnedAttention::Attend(const AttentionInputs& inputs) {
+  if (!Mixes(inputs.training)) {
+    const std::vector<int32_t> table = windows()[static_cast<size_t>(inputs.layer)];
+    AttentionOperatorOptions options;
+    options.sinks = sinks_;
+    return Attention(inputs.query, inputs.key, inputs.value, at::tensor(table, at::kInt), options)
+        .out;
+  }
+  const Selection selection = Select(inputs.layer, inputs.training);
+  const at::Tensor live = selection.live.contiguous();
+  NestedOperatorOptions options;
+  options.live.assign(live.const_data_ptr<int64_t>(),
+                      live.const_data_ptr<int64_t>() + live.numel());
+  options.sinks = sinks_;
+  const std::vector<int64_t> candidates(options_.candidates.begin(), options_.candidates.end());
+  return NestedAttention(inputs.query, inputs.key, inputs.value,
+                         selection.weights.to(inputs.query.scalar_type()), candidates, options)
+      .out;
+}
+
+at::Tensor LearnedAttention::ExpectedCost() const {
+  const bool largest_pays =
+      options_.budget_kind == BudgetKind::kCacheBytes && options_.share == WindowShare::kHead;
+  at::Tensor sum = at::zeros({}, at::kDouble);
+  for (int64_t layer = 0; layer < shape_.layers; ++layer) {
+    at::Tensor weights = Probabilities(layer).to(at::kDouble);
+    if (largest_pays) {
+      weights = LargestOf(
+          weights.view({shape_.kv_heads, shape_.heads / shape_.kv_heads, weights.size(-1)}));
+    }
+    sum = sum + weights.matmul(candidate_cost_).mean();
+  }
+  return sum / shape_.layers;
+}
+
+at::Tensor LearnedAttention::Penalty() {
+  if (!Mixes(true)) return {};
+  return options_.penalty * (ExpectedCost() - target_cost_).clamp_min(0);
+}
+
+at::Tensor LearnedAttention::Weights() const {
+  const c10::NoGradGuard no_grad;
+  std::vector<at::Tensor> layers;
+  for (int64_t layer = 0; layer < shape_.layers; ++layer) {
+    at::Tensor weights = Probabilities(layer).to(at::kDouble);
+    if (options_.share == WindowShare::kKvHead) {
+      weights = weights.repeat_interleave(shape_.heads / shape_.kv_heads, 0);
+    }
+    layers.push_back(weights);
+  }
+  return at::cat(layers);
+}
+
+void LearnedAttention::Decide() {
+  const at::Tensor loss = Weights().log().neg().clamp_max(1e6).contiguous();
+  const std::vector<int32_t> current = index_;
+  const WindowChoice choice = ChooseWindows(
+      std::span(loss.const_data_ptr<double>(), static_cast<size_t>(loss.numel())),
+      options_.candidates, shape_, sinks_, budget(),
+      {.share = options_.share, .current = current, .stickiness = options_.hysteresis});
+  index_ = choice.index;
+  moved_ = choice.moved;
+  duality_gap_ = choice.knapsack.duality_gap();
+  decided_ = true;
+}
+
+std::vector<int32_t> LearnedAttention::MostLikely() const {
+  const at::Tensor index = Weights().argmax(-1).to(at::kInt).contiguous();
+  return {index.const_data_ptr<int32_t>(), index.const_data_ptr<int32_t>() + index.numel()};
+}
+
+WindowTable LearnedAttention::TableOf(const std::vector<int32_t>& index) const {
+  WindowTable windows(static_cast<size_t>(shape_.layers));
+  for (size_t i = 0; i < index.size(); ++i) {
+    windows[i / static_cast<size_t>(shape_.heads)].push_back(
+        options_.candidates[static_cast<size_t>(index[i])]);
+  }
+  return windows;
+}
+
+std::vector<std::vector<int32_t>> LearnedAttention::windows() const {
+  if (phase_ == SelectionPhase::kPlan) return TableOf(index_);
+  if (phase_ == SelectionPhase::kWarmup) {
+    return WindowTable(
+        static_cast<size_t>(shape_.layers),
+        std::vector(static_cast<size_t>(shape_.heads), static_cast<int32_t>(model_.context)));
+  }
+  const c10::NoGradGuard no_grad;
+  std::vector<int32_t> widest;
+  for (int64_t layer = 0; layer < shape_.layers; ++layer) {
+    const at::Tensor live = Select(layer, true).live.contiguous();
+    for (int64_t head = 0; head < live.size(0); ++head) {
+      int64_t last = live.size(1) - 1;
+      while (live.const_data_ptr<int64_t>()[head * live.size(1) + last] == 0) --last;
+      widest.push_back(static_cast<int32_t>(last));
+    }
+  }
+  return TableOf(widest);
+}
+
+std::optional<SelectionView> LearnedAttention::selection() const {
+  const c10::NoGradGuard no_grad;
+  const at::Tensor weights = Weights();
+  const bool planned = phase_ == SelectionPhase::kPlan;
+  return SelectionView{
+      .phase = SelectionPhaseName(phase_),
+      .temperature = temperature_,
+      .target_cost = target_cost_,
+      .expected_cost = ExpectedCost().item<double>(),
+      .hard_cost = CostRatio(TableOf(planned ? index_ : MostLikely()), shape_, sinks_, budget()),
+      .entropy = -at::xlogy(weights, weights).sum(-1).mean().item<double>(),
+      .decided = decided_,
+      .moved = moved_,
+      .duality_gap = duality_gap_,
+      .weights = snapshot_ ? weights : at::Tensor(),
+      .candidates = options_.candidates};
+}
+
+std::optional<WindowPlan> LearnedAttention::plan() const {
+  if (phase_ != SelectionPhase::kPlan) return {};
+  WindowPlan plan;
+  plan.model = PlanModelOf(model_);
+  plan.sinks = sinks_;
+  plan.windows = TableOf(index_);
+  plan.budget = budget();
+  plan.predicted["cost"] = CostRatio(plan.windows, shape_, sinks_, budget());
+  plan.predicted["duality_gap"] = duality_gap_;
+  plan.provenance.method =
+      options_.estimator == SelectionEstimator::kGumbel ? "learned, gumbel" : "learned, softmax";
+  return plan;
+}
+
+PolicyState LearnedAttention::Save() const {
+  PolicyState state;
+  const PolicyState logits = logits_->Save();
+  for (const auto& [name, tensor] : logits.tensors) state.tensors[kLogitsPrefix + name] = tensor;
+  state.tensors[kPlanTensor] = at::tensor(index_, at::kInt);
+  const Json json = {{"variant", "learned"},        {"phase", SelectionPhaseName(phase_)},
+                     {"temperature", temperature_}, {"target_cost", target_cost_},
+                     {"plan_step", plan_step_},     {"duality_gap", duality_gap_},
+                     {"logits", logits.json}};
+  state.json = json.dump();
+  return state;
+}
+
+void LearnedAttention::Restore(const PolicyState& state) {
+  AAH_CHECK(!state.json.empty(), kStateName, ": expected learned windows, got nothing; resume ",
+            "with the attention it was written by, or start a new run from its weights");
+  const Json json = ParseJson(state.json, kStateName);
+  AAH_CHECK(json.is_object() && json.contains("variant"), kStateName,
+            ": expected that of learned windows, got another; resume with the attention it was ",
+            "written by, or start a new run from its weights");
+  const SelectionPhase phase = ParsePhase(JsonMember<std::string>(json, "phase", kStateName));
+  const auto heads = static_cast<size_t>(shape_.layers) * static_cast<size_t>(shape_.heads);
+  const auto plan = state.tensors.find(kPlanTensor);
+  AAH_CHECK(plan != state.tensors.end() && plan->second.scalar_type() == at::kInt, kStateName,
+            ": expected an int32 tensor '", kPlanTensor, "', got none");
+  const at::Tensor saved = plan->second.contiguous();
+  const std::vector<int32_t> index(saved.const_data_ptr<int32_t>(),
+                                   saved.const_data_ptr<int32_t>() + saved.numel());
+  AAH_CHECK(index.size() == (phase == SelectionPhase::kPlan ? heads : 0), kStateName,
+            ": expected a window for each of ", heads, " heads, got ", index.size());
+  for (const int32_t candidate : index) {
+    AAH_CHECK(candidate >= 0 && candidate < std::ssize(options_.candidates), kStateName,
+              ": expected indices below ", options_.candidates.size(), ", got ", candidate);
+  }
+  PolicyState logits;
+  logits.json = JsonMember<std::string>(json, "logits", kStateName);
+  for (const auto& [name, tensor] : state.tensors) {
+    if (name == kPlanTensor) continue;
+    AAH_CHECK(name.starts_with(kLogitsPrefix), kStateName, ": unknown tensor '", name, "'");
+    logits.tensors[name.substr(kLogitsPrefix.size())] = tensor;
+  }
+  const auto temperature = JsonMember<double>(json, "temperature", kStateName);
+  AAH_CHECK(temperature > 0, kStateName, ": expected a temperature above 0, got ", temperature);
+  logits_->Restore(logits);
+  phase_ = phase;
+  index_ = index;
+  temperature_ = temperature;
+  target_cost_ = JsonMember<double>(json, "target_cost", kStateName);
+  plan_step_ = JsonMember<int64_t>(json, "plan_step", kStateName);
+  duality_gap_ = JsonMember<double>(json, "duality_gap", kStateName);
+}
+
+std::unique_ptr<AttentionVariant> MakeLearnedAttention(const AttentionConfig& attention,
+                                                       const ModelConfig& model) {
+  RefuseUnusedSettings(attention, false, false, true);
+  try {
+    return std::make_unique<LearnedAttention>(attention.learned, model, attention.sinks);
+  } catch (const Error& error) {
+    ThrowError(error.kind(), "attention.learned: ", error.what());
+  }
+}
+
+}  // namespace aah
