@@ -17,6 +17,7 @@ void AddEvalCommand(CLI::App& app, Command& chosen);
 void AddSuiteCommand(CLI::App& app, Command& chosen);
 void AddReportCommand(CLI::App& app, Command& chosen);
 void AddInspectCommand(CLI::App& app, Command& chosen);
+void AddPlanCommand(CLI::App& app, Command& chosen);
 void AddInfoCommand(CLI::App& app, Command& chosen);
 void AddBenchCommand(CLI::App& app, Command& chosen);
 

@@ -12,6 +12,7 @@
 #include "aah/text/prepare.h"
 #include "aah/text/recall_task.h"
 #include "cli/command.h"
+#include "cli/number_check.h"
 #include "cli/terminal.h"
 
 namespace aah {
@@ -114,11 +115,6 @@ std::vector<std::string> RuleNames() {
   std::vector<std::string> names;
   for (const auto& [name, rule] : SplitRules()) names.push_back(name);
   return names;
-}
-
-// Empty, or what is wrong: the parser would take -1 for the largest number.
-std::string RefuseNegative(const std::string& number) {
-  return number.starts_with('-') ? "expected an integer of at least 0, got " + number : "";
 }
 
 struct DataArguments {

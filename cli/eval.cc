@@ -79,6 +79,9 @@ void AddEvalCommand(CLI::App& app, Command& chosen) {
       ->required();
   command->add_option("--split", options.split, "train, validation or test")->capture_default_str();
   command->add_option("--data", options.data, "prepared data; the run's own where absent");
+  command->add_option("--plan", options.plan,
+                      "window plan (*.json) to evaluate the weights with; the run's own attention "
+                      "where absent");
   command->add_option("--stretches", options.stretches, "contexts to read; 0: the whole split")
       ->capture_default_str();
   command->add_option("--batch-size", options.batch_size, "contexts per forward pass")

@@ -46,6 +46,7 @@ int Run(int argc, char** argv) {
   AddSuiteCommand(app, chosen);
   AddReportCommand(app, chosen);
   AddInspectCommand(app, chosen);
+  AddPlanCommand(app, chosen);
   AddInfoCommand(app, chosen);
   AddBenchCommand(app, chosen);
   try {

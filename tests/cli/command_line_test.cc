@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,7 +20,9 @@
 #include <thread>
 #include <vector>
 
+#include "aah/io/window_plan_file.h"
 #include "aah/model/run_folder.h"
+#include "aah/plan_baselines.h"
 #include "tests/cli/run_support.h"
 
 namespace aah {
@@ -110,6 +114,10 @@ TEST_F(CommandLineTest, EveryCommandExplainsItselfWithAnExample) {
                                                           {"suite"},
                                                           {"report"},
                                                           {"inspect"},
+                                                          {"plan"},
+                                                          {"plan", "show"},
+                                                          {"plan", "shuffle"},
+                                                          {"plan", "random"},
                                                           {"info"},
                                                           {"bench"},
                                                           {"bench", "attention"},
@@ -138,6 +146,12 @@ TEST_F(CommandLineTest, WrongArgumentsAreOneLineAndExitCode2) {
       {"inspect", "runs/none", "--step", "first"},
       {"inspect", "runs/none", "--json", "--csv", "tables"},
       {"suite", "none.yaml"},
+      {"plan"},
+      {"plan", "show", "none.json"},
+      {"plan", "shuffle", "none.json", "-o", "out.json"},
+      {"plan", "shuffle", "none.json"},
+      {"plan", "random", "none.json", "-o", "out.json"},
+      {"plan", "random", "none.json", "--candidates", "many", "-o", "out.json"},
       {"bench", "attention", "--isa", "MMX"},
       {"bench", "train", "--threads", "0"},
       {"data", "prepare", "none.txt"},
@@ -216,6 +230,132 @@ TEST_F(CommandLineTest, TrainsAndEvaluates) {
   EXPECT_NEAR(result["perplexity"].get<double>(), std::exp(result["loss"].get<double>()), 1e-6);
   EXPECT_EQ(result["by_position"].size(), 8u);
   EXPECT_THAT(Run({"eval", "runs/small"}).output, HasSubstr("position in the context"));
+}
+
+// For the model of PrepareSmallData: one layer, two heads of 8.
+WindowPlan SmallPlan() {
+  WindowPlan plan;
+  plan.model = {.architecture = "gpt2", .shape = {1, 2, 2, 8}, .fingerprint = ""};
+  plan.windows = {{4, kUnlimitedWindow}};
+  plan.budget = {.kind = BudgetKind::kPairs, .value = 0.6, .length = 64};
+  plan.provenance.method = "by \x1b[31mhand";
+  return plan;
+}
+
+TEST_F(CommandLineTest, TrainsAndEvaluatesWithAPlan) {
+  PrepareSmallData();
+  WriteWindowPlan(folder_ / "plan.json", SmallPlan());
+  const Outcome trained = Run({"train", "small.yaml", "attention.plan=plan.json"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  EXPECT_EQ(nlohmann::json::parse(Run({"inspect", "runs/small", "--json"}).output)["windows"],
+            nlohmann::json::parse("[[4, 64]]"));
+  const auto evaluate = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"eval", "runs/small", "--json"});
+    const Outcome outcome = Run(more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return nlohmann::json::parse(outcome.output);
+  };
+  const nlohmann::json own = evaluate({});
+  const nlohmann::json same = evaluate({"--plan", "plan.json"});
+  EXPECT_EQ(own["attention"], "windows");
+  EXPECT_EQ(same["attention"], "plan plan.json");
+  EXPECT_EQ(same["loss"], own["loss"]);
+
+  WindowPlan narrow = SmallPlan();
+  narrow.windows = {{1, 1}};
+  WriteWindowPlan(folder_ / "narrow.json", narrow);
+  const nlohmann::json other = evaluate({"--plan", "narrow.json"});
+  EXPECT_NE(other["loss"], own["loss"]);
+  EXPECT_NEAR(other["allocated_context_ratio"].get<double>(), 1.0 / 64, 1e-12);
+
+  // The run has its windows: it needs the file no more, and another plan is another run.
+  EXPECT_THAT(Run({"train", "small.yaml", "attention.plan=narrow.json"}).errors,
+              AllOf(HasSubstr("holds a run with another config"), HasSubstr("attention.windows")));
+  WindowPlan wrong = SmallPlan();
+  wrong.model.shape.layers = 2;
+  wrong.windows.push_back({8, 8});
+  WriteWindowPlan(folder_ / "wrong.json", wrong);
+  const Outcome refused = Run({"eval", "runs/small", "--plan", "wrong.json"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.errors,
+            "aah: wrong.json: the plan is for another model: expected 1 layers, got 2; choose a "
+            "plan made for this model\n");
+  EXPECT_EQ(Run({"train", "small.yaml", "out=runs/w", "attention.plan=wrong.json"}).exit_code, 2);
+  EXPECT_EQ(Run({"eval", "runs/small", "--plan", "none.json"}).exit_code, 2);
+}
+
+TEST_F(CommandLineTest, ShowsAPlan) {
+  WriteWindowPlan(folder_ / "plan.json", SmallPlan());
+  const Outcome shown = Run({"plan", "show", "plan.json"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.errors;
+  // Pairs: a window of 4 shows 10 + 60 * 4 of 2080.
+  EXPECT_THAT(shown.output,
+              AllOf(StartsWith("plan.json\n"),
+                    HasSubstr("model        gpt2, 1 layers of 2 heads (2 key/value heads) of 8\n"),
+                    HasSubstr("budget       0.6 of full attention's visible pairs at 64 tokens\n"),
+                    HasSubstr("method       by  [31mhand\n"), Not(HasSubstr("\x1b")),
+                    HasSubstr("Cost at 64 tokens\n"), HasSubstr("0.5601\n"), HasSubstr("0.5312\n"),
+                    HasSubstr("Windows: the last tokens a head sees, of 64\n"),
+                    HasSubstr("    0    4 64\n")));
+  EXPECT_THAT(Run({"plan", "show", "plan.json", "--length", "4"}).output,
+              AllOf(HasSubstr("Cost at 4 tokens\n"), HasSubstr("1.0000\n")));
+  EXPECT_EQ(Run({"plan", "show", "plan.json", "--length", "0"}).exit_code, 2);
+
+  WindowPlan bare = SmallPlan();
+  bare.budget.reset();
+  WriteWindowPlan(folder_ / "bare.json", bare);
+  EXPECT_THAT(
+      Run({"plan", "show", "bare.json"}).output,
+      AllOf(HasSubstr("(0: all of them)\n"), HasSubstr("    0   4 0\n"), Not(HasSubstr("Cost"))));
+  EXPECT_THAT(Run({"plan", "shuffle", "bare.json", "-o", "out.json"}).errors,
+              HasSubstr("give --length"));
+  EXPECT_EQ(Run({"plan", "shuffle", "bare.json", "--length", "9", "-o", "out.json"}).exit_code, 0);
+}
+
+TEST_F(CommandLineTest, MakesBaselinesOfAPlan) {
+  WindowPlan plan = SmallPlan();
+  plan.model.shape = {4, 4, 2, 8};
+  plan.windows = {{4, 4, 8, 8}, {4, 4, 4, 4}, {16, 16, 64, 64}, {4, 4, 32, 32}};
+  WriteWindowPlan(folder_ / "plan.json", plan);
+  const std::vector<std::string> shuffle = {"plan", "shuffle", "plan.json",    "--seed",
+                                            "3",    "-o",      "shuffled.json"};
+  const Outcome shuffled = Run(shuffle);
+  ASSERT_EQ(shuffled.exit_code, 0) << shuffled.errors;
+  const std::string cost = " of full attention's visible pairs at 64 tokens\n";
+  EXPECT_THAT(shuffled.output, AllOf(StartsWith("plan.json: 0."), HasSubstr(cost)));
+  const WindowPlan read = ReadWindowPlan(folder_ / "shuffled.json");
+  EXPECT_EQ(read.windows, ShuffledPlan(plan, 3).windows);
+  EXPECT_EQ(read.provenance.seed, 3u);
+  EXPECT_EQ(read.provenance.versions.count("aah"), 1u);
+
+  EXPECT_EQ(Run(shuffle).exit_code, 2);
+  EXPECT_THAT(Run(shuffle).errors, HasSubstr("there is a file already"));
+  std::vector<std::string> again = shuffle;
+  again.emplace_back("--overwrite");
+  EXPECT_EQ(Run(again).exit_code, 0);
+
+  const auto draw = [&](const std::string& candidates, const std::string& out) {
+    return Run({"plan", "random", "plan.json", "--candidates", candidates, "-o", out});
+  };
+  const Outcome drawn = draw("2,8,64", "random.json");
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.errors;
+  EXPECT_THAT(drawn.output, AllOf(HasSubstr("plan.json: 0."), HasSubstr("\nrandom.json: 0.")));
+  EXPECT_EQ(ReadWindowPlan(folder_ / "random.json").windows,
+            RandomPlan(plan, std::vector<int32_t>{2, 8, 64}, *plan.budget, 0).windows);
+  for (const auto& [candidates, out, message] : std::vector<std::array<std::string, 3>>{
+           {"64,8", "x.json", "each larger than the one before"},
+           {"0,8", "x.json", "candidate window 0 is 0"},
+           {"-2,8", "x.json", "candidate window 0 is -2"},
+           {"60,64", "x.json", "cannot be kept"},
+           {"8,64", "none/x.json", "none"},
+           {"8,64", "plan.json/x.json", "plan.json"}}) {
+    const Outcome outcome = draw(candidates, out);
+    EXPECT_EQ(outcome.exit_code, 2) << candidates << " " << out;
+    EXPECT_EQ(outcome.output, "");
+    EXPECT_THAT(outcome.errors, HasSubstr(message));
+    EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "x.json"));
 }
 
 TEST_F(CommandLineTest, InspectsARun) {

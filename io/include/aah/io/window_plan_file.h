@@ -10,7 +10,7 @@
 // Window plans as JSON:
 //
 //   { "format": "aah-window-plan", "version": 1,
-//     "model": { "architecture": "gpt", "layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 64,
+//     "model": { "architecture": "gpt2", "layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 64,
 //                "fingerprint": "..." },
 //     "sinks": 4,
 //     "windows": [[16, 16, 128, 0], [64, 16, 16, 16]],      0: sees everything, in files only
