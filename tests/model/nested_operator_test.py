@@ -139,6 +139,9 @@ class NestedOperatorTest(unittest.TestCase):
             op(query, key, value, selection, WINDOWS, [1] * 12 + [0] * 4)
         with self.assertRaisesRegex(ValueError, "live has 3 entries"):
             op(query, key, value, selection, WINDOWS, [1, 1, 1])
+        for name in ("key_begin", "key_length"):
+            with self.assertRaisesRegex(ValueError, name + " must be an int32 vector"):
+                op(query, key, value, selection, WINDOWS, **{name: torch.zeros(2)})
         with self.assertRaisesRegex(ValueError, "float32 or float64"):
             half = (tensor.half() for tensor in (query, key, value))
             op(*half, selection.half(), WINDOWS)

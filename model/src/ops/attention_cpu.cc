@@ -19,17 +19,10 @@ class VisibilityArguments {
   VisibilityArguments(const at::Tensor& windows, int64_t sinks,
                       const std::optional<at::Tensor>& key_begin,
                       const std::optional<at::Tensor>& key_length)
-      : windows_(Int32Vector("windows", windows)) {
+      : windows_(Int32Vector("windows", windows)), key_bounds_(key_begin, key_length) {
     visibility_.windows = Int32Span(windows_);
     visibility_.sinks = Sinks(sinks);
-    if (key_begin) {
-      key_begin_ = Int32Vector("key_begin", *key_begin);
-      visibility_.key_begin = Int32Span(key_begin_);
-    }
-    if (key_length) {
-      key_length_ = Int32Vector("key_length", *key_length);
-      visibility_.key_length = Int32Span(key_length_);
-    }
+    key_bounds_.LendTo(visibility_);
   }
   VisibilityArguments(const VisibilityArguments&) = delete;
   VisibilityArguments& operator=(const VisibilityArguments&) = delete;
@@ -38,8 +31,7 @@ class VisibilityArguments {
 
  private:
   at::Tensor windows_;
-  at::Tensor key_begin_;
-  at::Tensor key_length_;
+  KeyBounds key_bounds_;
   Visibility visibility_;
 };
 

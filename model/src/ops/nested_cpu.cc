@@ -21,7 +21,8 @@ class NestedArguments {
  public:
   NestedArguments(at::IntArrayRef windows, at::IntArrayRef live, int64_t sinks,
                   const std::optional<at::Tensor>& key_begin,
-                  const std::optional<at::Tensor>& key_length) {
+                  const std::optional<at::Tensor>& key_length)
+      : key_bounds_(key_begin, key_length) {
     for (const int64_t window : windows) {
       AAH_CHECK(window >= 1 && window <= std::numeric_limits<int32_t>::max(),
                 "nested_attention: windows must be numbers of tokens from 1 on, got ", window);
@@ -31,14 +32,7 @@ class NestedArguments {
     visibility_.windows = windows_;
     visibility_.live = live_;
     visibility_.sinks = Sinks(sinks);
-    if (key_begin) {
-      key_begin_ = Int32Vector("key_begin", *key_begin);
-      visibility_.key_begin = Int32Span(key_begin_);
-    }
-    if (key_length) {
-      key_length_ = Int32Vector("key_length", *key_length);
-      visibility_.key_length = Int32Span(key_length_);
-    }
+    key_bounds_.LendTo(visibility_);
   }
   NestedArguments(const NestedArguments&) = delete;
   NestedArguments& operator=(const NestedArguments&) = delete;
@@ -48,8 +42,7 @@ class NestedArguments {
  private:
   std::vector<int32_t> windows_;
   std::vector<uint8_t> live_;
-  at::Tensor key_begin_;
-  at::Tensor key_length_;
+  KeyBounds key_bounds_;
   NestedVisibility visibility_;
 };
 

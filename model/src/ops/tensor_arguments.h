@@ -81,6 +81,26 @@ inline std::span<const int32_t> Int32Span(const at::Tensor& tensor) {
   return {tensor.const_data_ptr<int32_t>(), static_cast<size_t>(tensor.numel())};
 }
 
+// Owns which keys each sequence has, and lends them to a visibility, core's of either operator.
+class KeyBounds {
+ public:
+  KeyBounds(const OptionalTensor& key_begin, const OptionalTensor& key_length) {
+    if (key_begin) begin_ = Int32Vector("key_begin", *key_begin);
+    if (key_length) length_ = Int32Vector("key_length", *key_length);
+  }
+
+  // What `visibility` borrows lives as long as this object.
+  template <typename SomeVisibility>
+  void LendTo(SomeVisibility& visibility) const {
+    if (begin_.defined()) visibility.key_begin = Int32Span(begin_);
+    if (length_.defined()) visibility.key_length = Int32Span(length_);
+  }
+
+ private:
+  at::Tensor begin_;
+  at::Tensor length_;
+};
+
 inline int32_t Sinks(int64_t sinks) {
   AAH_CHECK(sinks >= 0 && sinks <= std::numeric_limits<int32_t>::max(),
             "attention: sinks must be a number of tokens from 0 on, got ", sinks);
