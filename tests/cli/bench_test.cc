@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/attention_probes.h"
+#include "bench/attention_ratios.h"
 #include "bench/interleaved.h"
 
 namespace aah {
@@ -55,6 +56,30 @@ TEST(BenchTest, ProbesTakeTurnsAndGiveMedians) {
   EXPECT_EQ(first.forward(), 2);  // of 1, 2, 3: the warm-up's 0 is forgotten
   EXPECT_EQ(first.forward_backward(), 12);
   EXPECT_EQ(second.backward(), 0);
+}
+
+TEST(BenchTest, ARatioTakesTimesAndOperationsOfItsPasses) {
+  bench::Probe slow([] { return bench::PassSeconds{2, 6}; });
+  bench::Probe quick([] { return bench::PassSeconds{1, 3}; });
+  bench::RunInterleaved({&slow, &quick}, {.least = 3, .most = 3, .budget_seconds = 0});
+  // Window 2 over 4 tokens: 7 pairs a head of 10, 8 heads; 4 * 64 operations a pair forward.
+  const bench::Windows windows = bench::UniformWindows(2);
+  const BenchResult torch =
+      bench::TorchOverOurs("torch", slow, {quick, windows}, 4, bench::Pass::kBackward, 1.5);
+  EXPECT_EQ(torch.numerator, 6);
+  EXPECT_EQ(torch.denominator, 3);
+  EXPECT_EQ(torch.ratio, 2);
+  EXPECT_EQ(torch.repeats, 3);
+  EXPECT_EQ(torch.tokens, 4);
+  EXPECT_DOUBLE_EQ(torch.visible_pair_ratio, 0.7);
+  EXPECT_DOUBLE_EQ(torch.gflops, 8 * 10 * 64 * 7 / 3.0 * 1e-9);
+  EXPECT_TRUE(torch.holds());
+  const BenchResult ours =
+      bench::OursOverOurs("ours", {slow, windows}, quick, 4, bench::Pass::kBoth, 1.5);
+  EXPECT_EQ(ours.numerator, 8);
+  EXPECT_EQ(ours.ratio, 2);
+  EXPECT_DOUBLE_EQ(ours.gflops, 8 * 14 * 64 * 7 / 8.0 * 1e-9);
+  EXPECT_FALSE(ours.holds());
 }
 
 TEST(BenchTest, AResultHoldsOnItsSideOfTheBar) {

@@ -5,84 +5,26 @@
 #include <string>
 #include <vector>
 
-#include "aah/instruction_set.h"
 #include "aah/lab/bench.h"
 #include "aah/scratch.h"
 #include "bench/attention_probes.h"
+#include "bench/attention_ratios.h"
 #include "bench/interleaved.h"
 
 namespace aah {
 namespace {
 
 using bench::AttentionTensors;
+using bench::OurSide;
+using bench::OursOverOurs;
+using bench::Pass;
 using bench::Probe;
+using bench::TorchOverOurs;
 using bench::Windows;
 
 constexpr int64_t kTokens = 4096;
 constexpr int64_t kShortTokens = 1024;
 constexpr int64_t kLongTokens = 16384;
-
-enum class Pass { kForward, kBackward, kBoth };
-
-double Time(const Probe& probe, Pass pass) {
-  if (pass == Pass::kForward) return probe.forward();
-  return pass == Pass::kBackward ? probe.backward() : probe.forward_backward();
-}
-
-double Flops(const Windows& windows, int64_t tokens, Pass pass) {
-  double flops = 0;
-  if (pass != Pass::kBackward) flops += bench::ForwardFlops(windows, tokens);
-  if (pass != Pass::kForward) flops += bench::BackwardFlops(windows, tokens);
-  return flops;
-}
-
-BenchResult Describe(const std::string& name, const Windows& windows, int64_t tokens) {
-  BenchResult result;
-  result.name = name;
-  result.batch = bench::kBatch;
-  result.heads = bench::kHeads;
-  result.head_dim = bench::kHeadDim;
-  result.tokens = tokens;
-  result.instruction_set = CurrentInstructionSet();
-  result.threads = at::get_num_threads();
-  result.visible_pair_ratio = bench::VisiblePairRatio(windows, tokens);
-  return result;
-}
-
-// Ours, as one side of a ratio: what it computes and its times.
-struct OurSide {
-  const Probe& probe;
-  const Windows& windows;
-};
-
-void SetTimes(BenchResult& result, const Probe& numerator, const Probe& denominator, Pass pass) {
-  result.repeats = numerator.repeats();
-  result.numerator = Time(numerator, pass);
-  result.denominator = Time(denominator, pass);
-  result.ratio = result.numerator / result.denominator;
-}
-
-// How many times longer torch takes than ours: at least `bar`.
-BenchResult TorchOverOurs(const std::string& name, const Probe& torch_probe, const OurSide& ours,
-                          int64_t tokens, Pass pass, double bar) {
-  BenchResult result = Describe(name, ours.windows, tokens);
-  SetTimes(result, torch_probe, ours.probe, pass);
-  result.gflops = Flops(ours.windows, tokens, pass) / result.denominator * 1e-9;
-  result.bar_kind = BarKind::kAtLeast;
-  result.bar = bar;
-  return result;
-}
-
-// What part of the time of other windows ours take: at most `bar`.
-BenchResult OursOverOurs(const std::string& name, const OurSide& numerator,
-                         const Probe& denominator, Pass pass, double bar) {
-  BenchResult result = Describe(name, numerator.windows, kTokens);
-  SetTimes(result, numerator.probe, denominator, pass);
-  result.gflops = Flops(numerator.windows, kTokens, pass) / result.numerator * 1e-9;
-  result.bar_kind = BarKind::kAtMost;
-  result.bar = bar;
-  return result;
-}
 
 Probe OurProbe(const AttentionTensors& tensors, const Windows& windows, bool with_backward = true) {
   return Probe([&tensors, windows, with_backward] {
@@ -131,12 +73,12 @@ void BenchWindows(const AttentionTensors& tensors, const BenchSink& sink) {
     const std::string name =
         pass == Pass::kForward ? "window_over_full_forward" : "window_over_full_backward";
     for (size_t i = 0; i < kRatios.size(); ++i) {
-      sink(OursOverOurs(name, {window_probes[i], windows[i]}, full_probe, pass,
+      sink(OursOverOurs(name, {window_probes[i], windows[i]}, full_probe, kTokens, pass,
                         kRatios[i] + kAllowance));
     }
   }
   sink(OursOverOurs("mixed_over_uniform_forward_backward", {mixed_probe, mixed}, equal_probe,
-                    Pass::kBoth, 1.10));
+                    kTokens, Pass::kBoth, 1.10));
 }
 
 // How the method's reference code runs, and torch's fused attention with the same mask. Their
@@ -179,7 +121,7 @@ void BenchScratch(const BenchSink& sink) {
   const Windows full = bench::UniformWindows(kLongTokens);
   Scratch::ResetHighWater();
   bench::RunOurs(tensors, full, true);
-  BenchResult result = Describe("scratch_over_tensors", full, kLongTokens);
+  BenchResult result = bench::Describe("scratch_over_tensors", full, kLongTokens);
   result.repeats = 1;
   result.unit = "bytes";
   result.numerator = static_cast<double>(Scratch::HighWaterBytes());

@@ -3,10 +3,12 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
 #include "aah/attention.h"
+#include "aah/model/allocation_measures.h"
 #include "aah/model/operator.h"
 #include "bench/interleaved.h"
 
@@ -21,18 +23,8 @@ double Pairs(const Windows& windows, int64_t tokens) {
   return pairs * static_cast<double>(kBatch);
 }
 
-// Times `attend` and, if wanted, the gradients of what it returned.
-template <typename Attend>
-PassSeconds RunPasses(const AttentionTensors& tensors, bool with_backward, const Attend& attend) {
-  PassSeconds seconds;
-  at::Tensor out;
-  seconds.forward = Seconds([&] { out = attend(); });
-  if (with_backward) {
-    seconds.backward = Seconds([&] {
-      torch::autograd::grad({out}, {tensors.query, tensors.key, tensors.value}, {tensors.grad_out});
-    });
-  }
-  return seconds;
+std::vector<at::Tensor> WithGradients(const AttentionTensors& tensors) {
+  return {tensors.query, tensors.key, tensors.value};
 }
 
 }  // namespace
@@ -50,7 +42,7 @@ Windows MixedWindows(int64_t tokens) {
 }
 
 double VisiblePairRatio(const Windows& windows, int64_t tokens) {
-  return Pairs(windows, tokens) / Pairs(UniformWindows(tokens), tokens);
+  return aah::VisiblePairRatio({windows}, 0, tokens);
 }
 
 int64_t WindowForRatio(double ratio, int64_t tokens) {
@@ -92,36 +84,52 @@ AttentionTensors::AttentionTensors(int64_t token_count) : tokens(token_count) {
   grad_out = torch::randn({kBatch, tokens, kHeads, kHeadDim}).transpose(1, 2);
 }
 
+PassSeconds RunPasses(const std::function<at::Tensor()>& attend,
+                      const std::vector<at::Tensor>& inputs, const at::Tensor& grad_out) {
+  PassSeconds seconds;
+  at::Tensor out;
+  seconds.forward = Seconds([&] { out = attend(); });
+  if (!inputs.empty()) {
+    seconds.backward = Seconds([&] { torch::autograd::grad({out}, inputs, {grad_out}); });
+  }
+  return seconds;
+}
+
 PassSeconds RunOurs(const AttentionTensors& tensors, const Windows& windows, bool with_backward) {
   const at::Tensor window_tensor = torch::tensor(windows, torch::kInt32);
-  return RunPasses(tensors, with_backward, [&] {
-    return Attention(tensors.query, tensors.key, tensors.value, window_tensor).out;
-  });
+  return RunPasses(
+      [&] { return Attention(tensors.query, tensors.key, tensors.value, window_tensor).out; },
+      with_backward ? WithGradients(tensors) : std::vector<at::Tensor>(), tensors.grad_out);
 }
 
 PassSeconds RunSdpa(const AttentionTensors& tensors, bool with_backward) {
-  return RunPasses(tensors, with_backward, [&] {
-    return at::scaled_dot_product_attention(tensors.query, tensors.key, tensors.value,
-                                            /*attn_mask=*/{}, /*dropout_p=*/0.0,
-                                            /*is_causal=*/true);
-  });
+  return RunPasses(
+      [&] {
+        return at::scaled_dot_product_attention(tensors.query, tensors.key, tensors.value,
+                                                /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                                                /*is_causal=*/true);
+      },
+      with_backward ? WithGradients(tensors) : std::vector<at::Tensor>(), tensors.grad_out);
 }
 
 PassSeconds RunSdpaMasked(const AttentionTensors& tensors, const at::Tensor& mask) {
   const torch::NoGradGuard no_gradients;
-  return RunPasses(tensors, false, [&] {
-    return at::scaled_dot_product_attention(tensors.query, tensors.key, tensors.value, mask);
-  });
+  return RunPasses(
+      [&] {
+        return at::scaled_dot_product_attention(tensors.query, tensors.key, tensors.value, mask);
+      },
+      {}, {});
 }
 
 PassSeconds RunDenseMasked(const AttentionTensors& tensors, const at::Tensor& mask) {
   const at::Tensor hidden = mask.logical_not();
   const double scale = 1.0 / std::sqrt(static_cast<double>(kHeadDim));
-  return RunPasses(tensors, true, [&] {
+  const auto attend = [&] {
     const at::Tensor scores = torch::matmul(tensors.query, tensors.key.transpose(-2, -1)) * scale;
     const at::Tensor masked = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
     return torch::matmul(torch::softmax(masked, -1), tensors.value);
-  });
+  };
+  return RunPasses(attend, WithGradients(tensors), tensors.grad_out);
 }
 
 at::Tensor WindowMask(const Windows& windows, int64_t tokens) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "bench/interleaved.h"
@@ -38,6 +39,10 @@ struct AttentionTensors {
 
 // What is timed. All go through autograd, allocate their results as a model's would, and are handed
 // the same tensors; masks are made before.
+// RunPasses times any other attention: `attend`, then the gradients of `inputs` for `grad_out` at
+// what it returned; without inputs the forward pass alone.
+PassSeconds RunPasses(const std::function<at::Tensor()>& attend,
+                      const std::vector<at::Tensor>& inputs, const at::Tensor& grad_out);
 PassSeconds RunOurs(const AttentionTensors& tensors, const Windows& windows, bool with_backward);
 PassSeconds RunSdpa(const AttentionTensors& tensors, bool with_backward);
 PassSeconds RunSdpaMasked(const AttentionTensors& tensors, const at::Tensor& mask);

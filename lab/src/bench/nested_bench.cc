@@ -5,16 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "aah/instruction_set.h"
 #include "aah/lab/bench.h"
 #include "aah/model/nested_operator.h"
 #include "bench/attention_probes.h"
+#include "bench/attention_ratios.h"
 #include "bench/interleaved.h"
 
 namespace aah {
 namespace {
 
 using bench::AttentionTensors;
+using bench::OurSide;
 using bench::PassSeconds;
 using bench::Probe;
 using bench::Windows;
@@ -45,41 +46,13 @@ struct Candidates {
 };
 
 PassSeconds RunNested(const AttentionTensors& tensors, const Candidates& candidates) {
-  PassSeconds seconds;
-  at::Tensor out;
-  seconds.forward = bench::Seconds([&] {
-    out = NestedAttention(tensors.query, tensors.key, tensors.value, candidates.selection,
-                          candidates.windows, {.live = candidates.live})
-              .out;
-  });
-  seconds.backward = bench::Seconds([&] {
-    torch::autograd::grad({out}, {tensors.query, tensors.key, tensors.value, candidates.selection},
-                          {tensors.grad_out});
-  });
-  return seconds;
-}
-
-// At most `bar`, over attention within one window for all heads.
-BenchResult NestedOverPlain(const std::string& name, const Probe& nested, const Probe& plain,
-                            const Windows& widest, double bar) {
-  BenchResult result;
-  result.name = name;
-  result.batch = bench::kBatch;
-  result.heads = bench::kHeads;
-  result.head_dim = bench::kHeadDim;
-  result.tokens = kKeys;
-  result.instruction_set = CurrentInstructionSet();
-  result.threads = at::get_num_threads();
-  result.visible_pair_ratio = bench::VisiblePairRatio(widest, kKeys);
-  result.repeats = nested.repeats();
-  result.numerator = nested.forward_backward();
-  result.denominator = plain.forward_backward();
-  result.ratio = result.numerator / result.denominator;
-  result.gflops = (bench::ForwardFlops(widest, kKeys) + bench::BackwardFlops(widest, kKeys)) /
-                  result.numerator * 1e-9;
-  result.bar_kind = BarKind::kAtMost;
-  result.bar = bar;
-  return result;
+  return bench::RunPasses(
+      [&] {
+        return NestedAttention(tensors.query, tensors.key, tensors.value, candidates.selection,
+                               candidates.windows, {.live = candidates.live})
+            .out;
+      },
+      {tensors.query, tensors.key, tensors.value, candidates.selection}, tensors.grad_out);
 }
 
 }  // namespace
@@ -100,10 +73,14 @@ void BenchNested(const BenchOptions& options, const BenchSink& sink) {
   Probe one_hot_probe([&] { return RunNested(tensors, one_hot); });
   bench::RunInterleaved({&full_probe, &four_probe, &eight_probe, &narrow_probe, &one_hot_probe},
                         {.warm_up = 2, .least = 7, .most = 31, .budget_seconds = 15});
-  sink(NestedOverPlain("nested_k4_over_full_forward_backward", four_probe, full_probe, full, 1.35));
-  sink(NestedOverPlain("nested_k8_over_full_forward_backward", eight_probe, full_probe, full, 1.6));
-  sink(NestedOverPlain("nested_one_hot_over_window_forward_backward", one_hot_probe, narrow_probe,
-                       narrow, 1.2));
+  const auto over_plain = [](const char* name, const OurSide& nested, const Probe& plain,
+                             double bar) {
+    return bench::OursOverOurs(name, nested, plain, kKeys, bench::Pass::kBoth, bar);
+  };
+  sink(over_plain("nested_k4_over_full_forward_backward", {four_probe, full}, full_probe, 1.35));
+  sink(over_plain("nested_k8_over_full_forward_backward", {eight_probe, full}, full_probe, 1.6));
+  sink(over_plain("nested_one_hot_over_window_forward_backward", {one_hot_probe, narrow},
+                  narrow_probe, 1.2));
 }
 
 }  // namespace aah
