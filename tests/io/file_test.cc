@@ -2,12 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -17,6 +15,7 @@
 
 #include "aah/error.h"
 #include "tests/io/error_of.h"
+#include "tests/io/file_size_limit.h"
 #include "tests/io/temporary_folder.h"
 
 namespace aah {
@@ -24,29 +23,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-// While it lives, no file of this process can grow over `bytes`: to the code that writes, a disk
-// that is full.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    previous_handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &previous_);
-    rlimit limit = previous_;
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &previous_);
-    std::signal(SIGXFSZ, previous_handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit previous_ = {};
-  void (*previous_handler_)(int) = nullptr;
-};
 
 std::string TextOf(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};

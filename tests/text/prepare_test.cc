@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "aah/io/json.h"
+#include "aah/text/recall_task.h"
 #include "aah/text/tokenizer.h"
+#include "tests/io/file_size_limit.h"
 #include "tests/text/test_support.h"
 
 namespace aah {
@@ -62,6 +65,64 @@ TEST(PrepareData, SplitsOneTextByPosition) {
   const auto size = static_cast<double>(text.size());
   EXPECT_NEAR(static_cast<double>(file.split(Split::kValidation).text_bytes), 0.1 * size, 20);
   EXPECT_NEAR(static_cast<double>(file.split(Split::kTest).text_bytes), 0.2 * size, 20);
+}
+
+// What the folder `path` holds, temporary files included; empty where there is none.
+std::set<std::string> Entries(const std::string& path) {
+  std::set<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(path, none)) {
+    names.insert(entry.path().filename());
+  }
+  return names;
+}
+
+// The error of `prepare` on a disk that takes files of `bytes` at most.
+ErrorKind KindOnAFullDisk(rlim_t bytes, const std::function<void()>& prepare) {
+  const FileSizeLimit limit(bytes);
+  try {
+    prepare();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  ADD_FAILURE() << "expected an error";
+  return ErrorKind::kBadInput;
+}
+
+TEST(PrepareData, LeavesNothingOnAFullDisk) {
+  const TemporaryFolder folder;
+  const PrepareOptions options =
+      Options(folder, folder.Write("one.txt", Lines(1000, "a line of text")));
+  const auto prepare = [&] { PrepareData(options); };
+  // The tokenizer's description fits, the tokens do not.
+  EXPECT_EQ(KindOnAFullDisk(4000, prepare), ErrorKind::kMachine);
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+  std::filesystem::create_directory(options.output);
+  EXPECT_EQ(KindOnAFullDisk(4000, prepare), ErrorKind::kMachine);
+  EXPECT_TRUE(Entries(options.output).empty());
+
+  RecallOptions recall;
+  recall.output = folder.Path("recall");
+  EXPECT_EQ(KindOnAFullDisk(4000, [&] { PrepareRecall(recall, {}); }), ErrorKind::kMachine);
+  EXPECT_FALSE(std::filesystem::exists(recall.output));
+}
+
+TEST(PrepareData, KeepsTheEarlierDataSetWhereAnotherFails) {
+  const TemporaryFolder folder;
+  PrepareOptions options = Options(folder, folder.Write("one.txt", Lines(30, "short")));
+  PrepareData(options);
+  const std::set<std::string> files = {"data.json", "tokenizer.json", "tokens.bin"};
+  EXPECT_EQ(Entries(options.output), files);
+  const std::string before = ReadFile(options.output + "/data.json");
+  options.overwrite = true;
+  options.sources = {folder.Write("two.txt", Lines(1000, "a line of text"))};
+  EXPECT_EQ(KindOnAFullDisk(4000, [&] { PrepareData(options); }), ErrorKind::kMachine);
+  EXPECT_EQ(Entries(options.output), files);
+  EXPECT_EQ(ReadFile(options.output + "/data.json"), before);
+  TokenFile::Open(options.output).VerifyContent();
+  PrepareData(options);
+  EXPECT_EQ(Entries(options.output), files);
+  EXPECT_NE(ReadFile(options.output + "/data.json"), before);
 }
 
 TEST(PrepareData, CutsBetweenCharacters) {
@@ -196,10 +257,7 @@ TEST(PrepareData, LeavesNothingWhenStopped) {
   EXPECT_THROW(
       PrepareData(options, [](const PrepareProgress&) { throw std::runtime_error("stop"); }),
       std::runtime_error);
-  EXPECT_FALSE(std::filesystem::exists(folder.Path("out/tokens.bin")));
-  for (const auto& entry : std::filesystem::directory_iterator(folder.Path("out"))) {
-    EXPECT_EQ(entry.path().filename(), "tokenizer.json");
-  }
+  EXPECT_FALSE(std::filesystem::exists(folder.Path("out")));
 }
 
 }  // namespace

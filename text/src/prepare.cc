@@ -225,13 +225,15 @@ PrepareResult PrepareData(const PrepareOptions& options,
   result.duplicates_dropped = corpus->duplicates_dropped();
   result.empty_dropped = corpus->empty_dropped();
 
-  const std::filesystem::path folder(options.output);
-  CreateFolder(folder);
-  result.token_path = (folder / "tokens.bin").string();
-  Preparation preparation(options, *tokenizer, *corpus, result.token_path, progress);
-  tokenizer->Save(options.output);
+  DataSetFolder folder(options.output);
+  const std::filesystem::path& unfinished = folder.unfinished();
+  Preparation preparation(options, *tokenizer, *corpus, (unfinished / "tokens.bin").string(),
+                          progress);
+  tokenizer->Save(unfinished.string());
   result.info = preparation.Run(result.split);
-  WriteFileAtomically(folder / "data.json", Describe(options, *tokenizer, result));
+  WriteFileAtomically(unfinished / "data.json", Describe(options, *tokenizer, result));
+  folder.Commit();
+  result.token_path = (std::filesystem::path(options.output) / "tokens.bin").string();
   return result;
 }
 

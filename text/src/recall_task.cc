@@ -165,9 +165,8 @@ TokenFileInfo PrepareRecall(const RecallOptions& options,
                             const std::function<void(int64_t, int64_t)>& progress) {
   const RecallTask task(options);
   CheckOutputFree(options.output, options.overwrite);
-  const std::filesystem::path folder(options.output);
-  CreateFolder(folder);
-  TokenFileWriter writer({.path = (folder / "tokens.bin").string(),
+  DataSetFolder folder(options.output);
+  TokenFileWriter writer({.path = (folder.unfinished() / "tokens.bin").string(),
                           .vocabulary_size = task.vocabulary_size(),
                           .end_of_document = std::nullopt,
                           .tokenizer_name = "recall",
@@ -185,7 +184,8 @@ TokenFileInfo PrepareRecall(const RecallOptions& options,
     }
   }
   const TokenFileInfo info = writer.Finish();
-  WriteFileAtomically(folder / "data.json", Describe(task, info));
+  WriteFileAtomically(folder.unfinished() / "data.json", Describe(task, info));
+  folder.Commit();
   return info;
 }
 
