@@ -95,6 +95,24 @@ TEST_F(SuiteTest, RunsArmsInOrderAndSkipsFinishedOnes) {
   EXPECT_THAT(finished, ElementsAre(true, false));
 }
 
+TEST_F(SuiteTest, RefusesAnArmTooLargeForThisMachineUnlessItIsDone) {
+  const std::string large = R"(arms:
+  - name: small
+  - name: large
+    training: {batch_size: 16777216}
+    model: {context: 1048576, positions: rope}
+)";
+  const Suite suite = Read(large);
+  int calls = 0;
+  const auto count = [&](const std::string&) { return ++calls, 0; };
+  const auto ignore = [](size_t, bool) {};
+  EXPECT_THAT(ErrorOf([&] { RunSuite(suite, count, ignore); }), HasSubstr("GiB"));
+  EXPECT_EQ(calls, 0);
+  WriteRun(suite.arms[1].config, 4, /*finished=*/true);
+  EXPECT_EQ(RunSuite(suite, count, ignore), 0);
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(SuiteTest, EndsAtTheFirstArmThatFails) {
   int calls = 0;
   const int exit_code = RunSuite(

@@ -243,6 +243,14 @@ TEST_F(TrainerTest, NothingIsMadeWhereTheDataDoesNotFit) {
   EXPECT_FALSE(std::filesystem::exists(config.out));
 }
 
+TEST_F(TrainerTest, NothingIsMadeWhereMemoryCouldNeverDo) {
+  RunConfig config = Run("run");
+  config.training.batch_size = int64_t{1} << 50;
+  config.training.micro_batch_size = 1;
+  EXPECT_THAT(ErrorOf([&] { Train(config); }).first, HasSubstr("training.batch_size"));
+  EXPECT_FALSE(std::filesystem::exists(config.out));
+}
+
 TEST_F(TrainerTest, BeginsFromAnotherRunsWeightsWithAnotherVariant) {
   const RunConfig first = Run("first");
   const double reached = Train(first).validations.back().loss;

@@ -77,7 +77,10 @@ Suite ReadSuite(const std::string& path, std::span<const std::string> overrides,
 
 int RunSuite(const Suite& suite, const ArmRunner& run, const ArmAnnouncer& announce) {
   std::vector<bool> done;
-  for (const SuiteArm& arm : suite.arms) done.push_back(IsDone(arm));
+  for (const SuiteArm& arm : suite.arms) {
+    done.push_back(IsDone(arm));
+    if (!done.back()) CheckTrainingMemory(arm.config);
+  }
   CreateFolder(suite.out);
   for (size_t i = 0; i < suite.arms.size(); ++i) {
     const SuiteArm& arm = suite.arms[i];

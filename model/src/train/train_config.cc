@@ -376,36 +376,6 @@ RunConfig Read(ConfigReader reader) {
   return config;
 }
 
-// Refuses what could never fit, before anything is allocated.
-void CheckMemory(const RunConfig& config) {
-  const double machine =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  constexpr double kGibibyte = 1 << 30;
-  // Value, gradient and two moments in fp32; a batch is int64.
-  const double model = 16.0 * static_cast<double>(ParameterCount(config.model));
-  AAH_CHECK(model < machine, "model: its ", ParameterCount(config.model), " parameters take ",
-            model / kGibibyte, " GiB to train, this machine has ", machine / kGibibyte,
-            " GiB; choose fewer model.layers or a smaller model.width");
-  const double batch = 8.0 * static_cast<double>(config.training.batch_size) *
-                       static_cast<double>(config.model.context);
-  AAH_CHECK(batch < machine, "training.batch_size: the token ids of ", config.training.batch_size,
-            " stretches of ", config.model.context, " take ", batch / kGibibyte,
-            " GiB, this machine has ", machine / kGibibyte, " GiB; choose smaller batches");
-  // What the backward pass needs at the least, in fp32: per token and layer the inputs of both
-  // norms, the queries, the attention's output and the hidden values of the MLP.
-  const int64_t stretches = config.training.micro_batch_size == 0
-                                ? config.training.batch_size
-                                : config.training.micro_batch_size;
-  const double activations =
-      4.0 * static_cast<double>(stretches) * static_cast<double>(config.model.context) *
-      static_cast<double>(config.model.layers) *
-      static_cast<double>(4 * config.model.width + config.model.mlp_width_or_default());
-  AAH_CHECK(model + batch + activations < machine, "training.micro_batch_size: a forward pass of ",
-            stretches, " stretches of ", config.model.context, " takes at least ",
-            (model + batch + activations) / kGibibyte, " GiB, this machine has ",
-            machine / kGibibyte, " GiB; choose a smaller micro_batch_size");
-}
-
 // The config as a reader whose values have all been read.
 ConfigReader Resolved(const RunConfig& config) {
   nlohmann::ordered_json json;
@@ -461,7 +431,6 @@ void CheckRunConfig(const RunConfig& config) {
             "model.width / model.heads: expected a head size that is a multiple of ", kHeadDimStep,
             " up to ", kGreatestHeadDim, ", got ", model.width, " / ", model.heads, " = ",
             model.head_dim());
-  CheckMemory(config);
   MakeAttentionVariant(config.attention, model);
   const TrainingConfig& training = config.training;
   if (KeysOf(config.attention.variant).learned) {
@@ -478,6 +447,35 @@ void CheckRunConfig(const RunConfig& config) {
             config.optimizer.warmup_steps);
   AAH_CHECK(config.checkpoint.keep >= 1, "checkpoint.keep: expected at least 1, got ",
             config.checkpoint.keep);
+}
+
+void CheckTrainingMemory(const RunConfig& config) {
+  const double machine =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  constexpr double kGibibyte = 1 << 30;
+  // Value, gradient and two moments in fp32; a batch is int64.
+  const double model = 16.0 * static_cast<double>(ParameterCount(config.model));
+  AAH_CHECK(model < machine, "model: its ", ParameterCount(config.model), " parameters take ",
+            model / kGibibyte, " GiB to train, this machine has ", machine / kGibibyte,
+            " GiB; choose fewer model.layers or a smaller model.width");
+  const double batch = 8.0 * static_cast<double>(config.training.batch_size) *
+                       static_cast<double>(config.model.context);
+  AAH_CHECK(batch < machine, "training.batch_size: the token ids of ", config.training.batch_size,
+            " stretches of ", config.model.context, " take ", batch / kGibibyte,
+            " GiB, this machine has ", machine / kGibibyte, " GiB; choose smaller batches");
+  // What the backward pass needs at the least, in fp32: per token and layer the inputs of both
+  // norms, the queries, the attention's output and the hidden values of the MLP.
+  const int64_t stretches = config.training.micro_batch_size == 0
+                                ? config.training.batch_size
+                                : config.training.micro_batch_size;
+  const double activations =
+      4.0 * static_cast<double>(stretches) * static_cast<double>(config.model.context) *
+      static_cast<double>(config.model.layers) *
+      static_cast<double>(4 * config.model.width + config.model.mlp_width_or_default());
+  AAH_CHECK(model + batch + activations < machine, "training.micro_batch_size: a forward pass of ",
+            stretches, " stretches of ", config.model.context, " takes at least ",
+            (model + batch + activations) / kGibibyte, " GiB, this machine has ",
+            machine / kGibibyte, " GiB; choose a smaller micro_batch_size");
 }
 
 std::string RunConfigYaml(const RunConfig& config) { return Resolved(config).ToYaml(); }

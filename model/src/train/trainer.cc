@@ -281,6 +281,7 @@ TrainOutcome TrainRun(const RunConfig& config, TrainObserver& observer,
                       const std::atomic<bool>& stop) {
   InitialiseDeterminism();
   CheckRunConfig(config);
+  CheckTrainingMemory(config);
   if (config.threads > 0) at::set_num_threads(static_cast<int>(config.threads));
   const TokenFile data = TokenFile::Open(config.data);
   TrainingRun run(ResolveAgainstData(config, data), data, observer);

@@ -91,6 +91,10 @@ AttentionConfig ReadPlannedAttention(const std::string& plan, const ModelConfig&
 // below 1, ...). The readers above call it; call it for configs put together in code.
 void CheckRunConfig(const RunConfig& config);
 
+// Throws aah::Error(kBadInput) where training could never fit in this machine's memory. No reader
+// calls it: what a larger machine trained can be read and reported on here.
+void CheckTrainingMemory(const RunConfig& config);
+
 // The whole config as a recipe that reads back equal, every key written.
 std::string RunConfigYaml(const RunConfig& config);
 
