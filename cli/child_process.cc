@@ -21,7 +21,7 @@ void PassOn(int signal) {
   if (child_process != 0) kill(child_process, signal);
 }
 
-// While it lives, SIGTERM is passed on to the child and SIGINT is left to the child.
+// While it lives, SIGTERM and SIGHUP are passed on to the child and SIGINT is left to the child.
 class ChildSignals {
  public:
   ChildSignals() {
@@ -32,11 +32,14 @@ class ChildSignals {
     struct sigaction ignore = {};
     ignore.sa_handler = SIG_IGN;
     sigaction(SIGTERM, &pass_on, &terminate_before_);
+    sigaction(SIGHUP, nullptr, &hangup_before_);
+    if (hangup_before_.sa_handler != SIG_IGN) sigaction(SIGHUP, &pass_on, nullptr);
     sigaction(SIGINT, &ignore, &interrupt_before_);
   }
   ~ChildSignals() {
     child_process = 0;
     sigaction(SIGTERM, &terminate_before_, nullptr);
+    sigaction(SIGHUP, &hangup_before_, nullptr);
     sigaction(SIGINT, &interrupt_before_, nullptr);
   }
   ChildSignals(const ChildSignals&) = delete;
@@ -44,6 +47,7 @@ class ChildSignals {
 
  private:
   struct sigaction terminate_before_ = {};
+  struct sigaction hangup_before_ = {};
   struct sigaction interrupt_before_ = {};
 };
 
@@ -57,7 +61,8 @@ int RunThisProgram(const std::vector<std::string>& arguments) {
   pointers.push_back(nullptr);
 
   const ChildSignals signals;
-  // The child gets the default handlers: an ignored signal would stay ignored in it.
+  // The child gets the default handlers: an ignored signal would stay ignored in it, as SIGHUP is
+  // to where it was ignored before.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t defaults;

@@ -5,10 +5,11 @@
 
 namespace aah {
 
-// Makes the first SIGINT or SIGTERM set the returned flag, so that work can save and end by itself.
-// Another one ends the process at once, unless it comes within a second or two: then it is taken
-// for an echo of the first, as where a signal reaches a process group and a parent passes it on as
-// well.
+// Makes the first SIGINT, SIGTERM or SIGHUP (a terminal that is closed, a connection that is lost)
+// set the returned flag, so that work can save and end by itself; a SIGHUP that is ignored stays
+// so, as under nohup. Another one ends the process at once, unless it comes within a second or two:
+// then it is taken for an echo of the first, as where a signal reaches a process group and a parent
+// passes it on as well.
 const std::atomic<bool>& CatchStopSignals();
 
 // 128 + the signal that set the flag, as shells report it.

@@ -43,8 +43,8 @@ void AddTrainCommand(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand(
       "train",
-      "Train the model that a recipe describes; go on where an interrupted run stopped. Ctrl-C and "
-      "SIGTERM save before they end it. Prints the last checkpoint's folder.");
+      "Train the model that a recipe describes; go on where an interrupted run stopped. Ctrl-C, "
+      "SIGTERM and SIGHUP save before they end it. Prints the last checkpoint's folder.");
   command->add_option("recipe", arguments->recipe, "YAML file, see recipes/")->required();
   command->add_option("settings", arguments->overrides,
                       "key=value pairs that replace the recipe's, as model.layers=6");

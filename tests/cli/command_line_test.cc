@@ -75,6 +75,14 @@ class CommandLineTest : public ::testing::Test {
 
   Outcome Run(const std::vector<std::string>& arguments) { return Wait(Start(arguments)); }
 
+  // Until the run is under way: its first line is logged.
+  void WaitForMetrics(const std::string& run) {
+    const std::string metrics = MetricsPath(folder_ / run);
+    for (int i = 0; i < 3000 && !std::filesystem::exists(metrics); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
   // A text of its own, and a recipe and a suite that train on it in a second.
   void PrepareSmallData() {
     std::string text;
@@ -382,25 +390,49 @@ TEST_F(CommandLineTest, InspectsARun) {
 
 TEST_F(CommandLineTest, AStoppedRunSavesAndGoesOn) {
   PrepareSmallData();
-  const std::vector<std::string> arguments = {"train", "small.yaml", "training.steps=300"};
-  const pid_t child = Start(arguments);
-  // Under way once the first validation is logged.
-  const std::string metrics = MetricsPath(folder_ / "runs/small");
-  for (int i = 0; i < 3000 && !std::filesystem::exists(metrics); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    const std::string run = "runs/stopped" + std::to_string(signal);
+    const std::vector<std::string> arguments = {"train", "small.yaml", "training.steps=300",
+                                                "out=" + run};
+    const pid_t child = Start(arguments);
+    WaitForMetrics(run);
+    kill(child, signal);
+    kill(child, signal);  // an echo changes nothing
+    const Outcome stopped = Wait(child);
+    EXPECT_EQ(stopped.exit_code, 128 + signal);
+    EXPECT_THAT(stopped.errors, AllOf(HasSubstr("stopped after step "),
+                                      HasSubstr("saved in " + run + "/checkpoints/step-"),
+                                      HasSubstr("the same command goes on from there")));
+    const std::vector<int64_t> saved = CheckpointSteps(folder_ / run);
+    ASSERT_EQ(saved.size(), 1u);
+    const Outcome finished = Run(arguments);
+    EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+    EXPECT_THAT(finished.errors, HasSubstr("goes on after step " + std::to_string(saved.front())));
   }
-  kill(child, SIGTERM);
-  kill(child, SIGTERM);  // an echo changes nothing
+}
+
+TEST_F(CommandLineTest, AHangupOfASuiteIsItsRunsToObey) {
+  PrepareSmallData();
+  const pid_t child = Start({"suite", "suite.yaml", "training.steps=300"});
+  WaitForMetrics("runs/suite/full");
+  kill(child, SIGHUP);
   const Outcome stopped = Wait(child);
-  EXPECT_EQ(stopped.exit_code, 128 + SIGTERM);
-  EXPECT_THAT(stopped.errors, AllOf(HasSubstr("stopped after step "),
-                                    HasSubstr("saved in runs/small/checkpoints/step-"),
-                                    HasSubstr("the same command goes on from there")));
-  const std::vector<int64_t> saved = CheckpointSteps(folder_ / "runs/small");
-  ASSERT_EQ(saved.size(), 1u);
-  const Outcome finished = Run(arguments);
-  EXPECT_EQ(finished.exit_code, 0) << finished.errors;
-  EXPECT_THAT(finished.errors, HasSubstr("goes on after step " + std::to_string(saved.front())));
+  EXPECT_EQ(stopped.exit_code, 128 + SIGHUP);
+  EXPECT_THAT(stopped.errors, HasSubstr("saved in runs/suite/full/checkpoints/step-"));
+  EXPECT_EQ(CheckpointSteps(folder_ / "runs/suite/full").size(), 1u);
+}
+
+// As nohup starts it.
+TEST_F(CommandLineTest, AHangupThatIsIgnoredStaysSo) {
+  PrepareSmallData();
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  const pid_t child = Start({"suite", "suite.yaml", "training.steps=30"});
+  std::signal(SIGHUP, before);
+  WaitForMetrics("runs/suite/full");
+  kill(child, SIGHUP);
+  const Outcome outcome = Wait(child);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("narrow"));
 }
 
 TEST_F(CommandLineTest, ASuiteEndsInATableAndAPage) {
