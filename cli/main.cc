@@ -32,6 +32,37 @@ int Finish(int exit_code) {
   return Fail(kMachineFailed, "standard output cannot be written; is the disk full?");
 }
 
+// The option `name` of the subcommand that the arguments chose, or of one below it.
+const CLI::Option* FindOption(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* chosen : app.get_subcommands()) {
+    if (const CLI::Option* option = FindOption(*chosen, name)) return option;
+  }
+  return app.get_option_no_throw(name);
+}
+
+// What CLI11 calls an option's type, in words.
+std::string KindOf(std::string_view type) {
+  if (type.starts_with("INT")) return "a whole number";
+  if (type.starts_with("UINT")) return "a whole number from 0 on";
+  return type.starts_with("FLOAT") ? "a number" : "another kind of value";
+}
+
+// In the form of our own messages, where CLI11 says no more than "Could not convert: NAME = VALUE".
+std::string WithoutConversion(const CLI::App& app, const std::string& message) {
+  constexpr std::string_view kBegin = "Could not convert: ";
+  constexpr std::string_view kEquals = " = ";
+  const size_t equals = message.find(kEquals);
+  if (!message.starts_with(kBegin) || equals == std::string::npos) return message;
+  const std::string name = message.substr(kBegin.size(), equals - kBegin.size());
+  const std::string value = message.substr(equals + kEquals.size());
+  const CLI::Option* option = FindOption(app, name);
+  const std::string type = option == nullptr ? "" : option->get_type_name();
+  const bool number =
+      !value.empty() && value.find_first_not_of("+-.0123456789") == std::string::npos;
+  return name + ": expected " + KindOf(type) + (number ? " in its range" : "") + ", got '" + value +
+         "'";
+}
+
 int Run(int argc, char** argv) {
   CLI::App app(
       "Trains Transformers whose attention heads have windows of their own, beside full attention.",
@@ -53,7 +84,7 @@ int Run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return Fail(kBadInput, std::string(error.what()) +
+    return Fail(kBadInput, WithoutConversion(app, error.what()) +
                                " (aah --help lists the commands, aah "
                                "COMMAND --help their options)");
   }

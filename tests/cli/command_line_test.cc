@@ -181,6 +181,23 @@ TEST_F(CommandLineTest, WrongArgumentsAreOneLineAndExitCode2) {
   }
 }
 
+TEST_F(CommandLineTest, SaysWhichNumberAnOptionExpects) {
+  const auto error = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1);
+    return outcome.errors;
+  };
+  EXPECT_THAT(error({"eval", "runs/none", "--threads", "abc"}),
+              StartsWith("aah: --threads: expected a whole number, got 'abc' (aah --help"));
+  EXPECT_THAT(error({"bench", "train", "--threads", "99999999999"}),
+              StartsWith("aah: --threads: expected a whole number in its range, got '9999"));
+  EXPECT_THAT(error({"data", "prepare", "kjv", "--seed", "one"}),
+              StartsWith("aah: --seed: expected a whole number from 0 on, got 'one'"));
+  EXPECT_THAT(error({"data", "prepare", "kjv", "--test", "much"}),
+              StartsWith("aah: --test: expected a number, got 'much'"));
+}
+
 TEST_F(CommandLineTest, WhatAMessageQuotesStaysOnItsLine) {
   PrepareSmallData();
   const Outcome outcome = Run({"train", "small.yaml", "seed=\x1b[1m\nfirst"});
