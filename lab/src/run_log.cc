@@ -44,6 +44,11 @@ double Mean(const std::vector<double>& values) {
   return values.empty() ? kNotMeasured : Sum(values) / static_cast<double>(values.size());
 }
 
+// Runs of earlier versions did not log it, which reads as 0.
+double IfLogged(double flops_per_token) {
+  return flops_per_token > 0 ? flops_per_token : kNotMeasured;
+}
+
 RunFigures FromSummary(const SummaryRecord& summary) {
   RunFigures figures;
   figures.step = summary.step;
@@ -51,8 +56,10 @@ RunFigures FromSummary(const SummaryRecord& summary) {
   figures.bits_per_byte = summary.bits_per_byte;
   figures.allocated_context_ratio = summary.allocated_context_ratio;
   figures.visible_pair_ratio = summary.visible_pair_ratio;
+  figures.flops_per_token = IfLogged(summary.flops_per_token);
   figures.tokens_per_second = summary.tokens_per_second;
   figures.attention_share = summary.attention_share;
+  figures.control_share = summary.control_share;
   figures.peak_memory_bytes = static_cast<double>(summary.peak_memory_bytes);
   figures.parameters = static_cast<double>(summary.parameters);
   figures.seconds = summary.seconds;
@@ -68,8 +75,10 @@ RunFigures FromSteps(const RunMetrics& metrics) {
   figures.bits_per_byte = validated ? metrics.validations.back().bits_per_byte : kNotMeasured;
   figures.allocated_context_ratio = Mean(Collect(steps, &StepRecord::allocated_context_ratio));
   figures.visible_pair_ratio = Mean(Collect(steps, &StepRecord::visible_pair_ratio));
+  figures.flops_per_token = IfLogged(Mean(Collect(steps, &StepRecord::flops_per_token)));
   figures.tokens_per_second = Median(Collect(steps, &StepRecord::tokens_per_second));
   figures.attention_share = Median(Collect(steps, &StepRecord::attention_share));
+  figures.control_share = steps.empty() ? kNotMeasured : ControlShare(steps);
   figures.peak_memory_bytes = kNotMeasured;
   figures.parameters = kNotMeasured;
   figures.seconds = Sum(Collect(steps, &StepRecord::seconds));

@@ -45,6 +45,8 @@ TEST(ReportTest, HoldsTheRunsAsData) {
   ASSERT_EQ(data["runs"].size(), 2u);
   EXPECT_EQ(data["runs"][0]["finished"], true);
   EXPECT_EQ(data["runs"][0]["figures"]["validation_loss"], 1.25);
+  EXPECT_EQ(data["runs"][0]["figures"]["flops_per_token"], 3e6);
+  EXPECT_EQ(data["runs"][0]["figures"]["control_share"], 0.0625);
   EXPECT_EQ(data["runs"][1]["finished"], false);
   EXPECT_TRUE(data["runs"][1]["figures"]["peak_memory_bytes"].is_null());
   EXPECT_EQ(data["runs"][1]["train"]["loss"], nlohmann::json({3.0, 2.5}));

@@ -29,6 +29,8 @@ TEST(RunLogTest, AFinishedRunIsItsSummary) {
   EXPECT_EQ(figures.tokens_per_second, 2000);
   EXPECT_EQ(figures.peak_memory_bytes, 300.0 * (1 << 20));
   EXPECT_EQ(figures.speed, 1);
+  EXPECT_EQ(figures.flops_per_token, 3e6);
+  EXPECT_EQ(figures.control_share, 0.0625);
 }
 
 TEST(RunLogTest, AnUnfinishedRunIsWhatItHasLogged) {
@@ -44,6 +46,8 @@ TEST(RunLogTest, AnUnfinishedRunIsWhatItHasLogged) {
   EXPECT_EQ(figures[1].speed, 0.5);
   EXPECT_EQ(figures[1].attention_share, 0.25);
   EXPECT_EQ(figures[1].seconds, 3);
+  EXPECT_EQ(figures[1].flops_per_token, 2e6);
+  EXPECT_DOUBLE_EQ(figures[1].control_share, 0.5 / 3);
   EXPECT_TRUE(std::isnan(figures[1].peak_memory_bytes));
   const std::string table = ComparisonTable(figures).ToText();
   EXPECT_THAT(table, HasSubstr("window (step 3 of 4)"));

@@ -54,6 +54,12 @@ void WriteRun(const RunConfig& config, int steps, bool finished) {
     record.attention_share = 0.25;
     record.allocated_context_ratio = 0.5;
     record.visible_pair_ratio = 0.75;
+    record.flops_per_token = 2e6;
+    if (step % 2 == 0) {
+      record.control.emplace();
+      record.control->path = "full";
+      record.control->features_seconds = 0.5;
+    }
     AppendText(MetricsPath(config.out), ToJsonLine(record) + "\n");
   }
   AppendText(MetricsPath(config.out), ToJsonLine(ValidationRecord{steps, 1.5, 2.25}) + "\n");
@@ -66,6 +72,8 @@ void WriteRun(const RunConfig& config, int steps, bool finished) {
   summary.visible_pair_ratio = 0.75;
   summary.tokens_per_second = 2000;
   summary.attention_share = 0.125;
+  summary.flops_per_token = 3e6;
+  summary.control_share = 0.0625;
   summary.peak_memory_bytes = int64_t{300} << 20;
   summary.parameters = 12345;
   summary.seconds = 4;

@@ -33,12 +33,17 @@ const columns = [
   ["visible_pair_ratio", "visible pairs", fixed(3), "",
    "Visible-pair ratio: (query, key) pairs that a kernel must compute, over those of full causal " +
    "attention."],
+  ["flops_per_token", "MFLOP per token", (x) => (x / 1e6).toFixed(2), "",
+   "Floating-point operations of a forward pass per token, estimated from the model's sizes and " +
+   "its windows; the mean over steps."],
   ["tokens_per_second", "tokens/s", thousands, "max",
    "Trained tokens per second of whole steps, the median over steps."],
   ["speed", "speed over " + (runs.length ? runs[0].name : "the first"), (x) => x.toFixed(2) + "×",
    "", "Tokens per second over those of the first run."],
   ["attention_share", "attention share", (x) => (100 * x).toFixed(1) + "%", "",
    "Time inside attention, forward and backward, over the step's time; the median over steps."],
+  ["control_share", "control share", (x) => (100 * x).toFixed(1) + "%", "",
+   "Time that deciding on windows took, over that of all steps."],
   ["peak_memory_bytes", "peak memory", (x) => thousands(x / 1048576) + " MiB", "min",
    "The most memory the training process held (resident set)."],
   ["seconds", "training time", (x) => x >= 60 ? Math.floor(x / 60) + " min " +

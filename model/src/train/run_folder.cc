@@ -206,6 +206,18 @@ void ForEachLine(const std::string& path, const std::function<void(const Ordered
 
 }  // namespace
 
+double ControlShare(const std::vector<StepRecord>& steps) {
+  double control = 0;
+  double all = 0;
+  for (const StepRecord& step : steps) {
+    all += step.seconds;
+    if (!step.control) continue;
+    control += step.control->features_seconds + step.control->grouping_seconds +
+               step.control->decision_seconds;
+  }
+  return control / all;
+}
+
 std::string ConfigPath(const std::string& run_folder) { return run_folder + "/config.yaml"; }
 std::string MetricsPath(const std::string& run_folder) { return run_folder + "/metrics.jsonl"; }
 std::string WindowsPath(const std::string& run_folder) { return run_folder + "/windows.jsonl"; }

@@ -21,17 +21,6 @@ double Sum(const std::vector<double>& values) {
   return sum;
 }
 
-// Of the controllers, all parts.
-double ControlSeconds(const std::vector<StepRecord>& steps) {
-  double sum = 0;
-  for (const StepRecord& step : steps) {
-    if (!step.control) continue;
-    sum += step.control->features_seconds + step.control->grouping_seconds +
-           step.control->decision_seconds;
-  }
-  return sum;
-}
-
 double Mean(const std::vector<double>& values) {
   return Sum(values) / static_cast<double>(values.size());
 }
@@ -60,7 +49,7 @@ SummaryRecord Summarise(const RunMetrics& metrics, int64_t parameters, int64_t p
       .flops_per_token = Mean(Collect(steps, &StepRecord::flops_per_token)),
       .tokens_per_second = Median(Collect(steps, &StepRecord::tokens_per_second)),
       .attention_share = Median(Collect(steps, &StepRecord::attention_share)),
-      .control_share = ControlSeconds(steps) / Sum(Collect(steps, &StepRecord::seconds)),
+      .control_share = ControlShare(steps),
       .peak_memory_bytes = peak_memory_bytes,
       .parameters = parameters,
       .seconds = Sum(Collect(steps, &StepRecord::seconds)),

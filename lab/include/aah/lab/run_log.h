@@ -37,9 +37,11 @@ struct RunFigures {
   double bits_per_byte = 0;
   double allocated_context_ratio = 0;
   double visible_pair_ratio = 0;
+  double flops_per_token = 0;
   double tokens_per_second = 0;
   double speed = 0;  // tokens per second over those of the first run
   double attention_share = 0;
+  double control_share = 0;
   double peak_memory_bytes = 0;
   double parameters = 0;
   double seconds = 0;
@@ -47,7 +49,8 @@ struct RunFigures {
 
 std::vector<RunFigures> Compare(const std::vector<RunLog>& logs);
 
-// The one table of a comparison, a row a run.
+// The one table of a comparison, a row a run. flops_per_token and control_share stand on the report
+// page alone: with them a terminal of 120 columns would not hold it.
 Table ComparisonTable(const std::vector<RunFigures>& figures);
 
 }  // namespace aah

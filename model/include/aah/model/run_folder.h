@@ -135,6 +135,9 @@ struct RunMetrics {
   std::optional<SummaryRecord> summary;  // present once the run has finished
 };
 
+// Time of the controllers over that of all `steps`, at least one; 0 where nothing controls.
+double ControlShare(const std::vector<StepRecord>& steps);
+
 std::string ConfigPath(const std::string& run_folder);
 std::string MetricsPath(const std::string& run_folder);
 std::string WindowsPath(const std::string& run_folder);
