@@ -1,7 +1,6 @@
 #include "cli/progress.h"
 
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -37,8 +36,14 @@ std::string TrainProgress::Line(const StepRecord& record) const {
                      "  loss " + FormatFixed(record.loss, 4) + "  " +
                      FormatThousands(record.tokens_per_second) + " tokens/s  eta " +
                      FormatDuration(left);
-  if (!std::isnan(validation_loss_)) text += "  validation " + FormatFixed(validation_loss_, 4);
+  if (validation_) {
+    text += "  validation " + FormatFixed(validation_->loss, 4) + Accuracy(*validation_);
+  }
   return text;
+}
+
+std::string TrainProgress::Accuracy(const ValidationRecord& record) const {
+  return start_.scored ? "  accuracy " + FormatFixed(record.accuracy, 4) : "";
 }
 
 void TrainProgress::OnStep(const StepRecord& record) {
@@ -51,11 +56,11 @@ void TrainProgress::OnStep(const StepRecord& record) {
 }
 
 void TrainProgress::OnValidation(const ValidationRecord& record) {
-  validation_loss_ = record.loss;
+  validation_ = record;
   if (!line_.live()) {
     line_.Print("step " + std::to_string(record.step) + "/" + std::to_string(start_.steps) +
                 "  validation loss " + FormatFixed(record.loss, 4) + "  " +
-                FormatFixed(record.bits_per_byte, 4) + " bits per byte");
+                FormatFixed(record.bits_per_byte, 4) + " bits per byte" + Accuracy(record));
   }
 }
 

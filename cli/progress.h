@@ -3,7 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
+#include <optional>
 #include <string>
 
 #include "aah/model/trainer.h"
@@ -27,12 +27,14 @@ class TrainProgress final : public TrainObserver {
   using Clock = std::chrono::steady_clock;
 
   std::string Line(const StepRecord& record) const;
+  // "  accuracy 0.9876" where the data is that of a task, else nothing.
+  std::string Accuracy(const ValidationRecord& record) const;
 
   LiveLine line_;
   RunStart start_;
   Clock::time_point began_;
   Clock::time_point printed_;
-  double validation_loss_ = std::numeric_limits<double>::quiet_NaN();
+  std::optional<ValidationRecord> validation_;  // the last one
 };
 
 }  // namespace aah

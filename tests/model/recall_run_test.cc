@@ -40,10 +40,18 @@ TEST_F(RecallRunTest, OnlyAnswersCount) {
   EXPECT_NEAR(recorder.steps.front().loss, std::log(34.0), 0.2);
   EXPECT_NEAR(recorder.steps.back().loss, std::log(16.0), 0.3);
 
+  EXPECT_TRUE(recorder.starts.front().scored);
+
   EvaluateOptions options;
   options.run = config.out;
-  options.split = "test";
   options.threads = 1;
+  options.split = "validation";
+  options.stretches = config.validation.stretches;
+  EXPECT_EQ(recorder.validations.back().accuracy, EvaluateRun(options).accuracy);
+  EXPECT_EQ(ReadMetrics(config.out).validations.back().accuracy,
+            recorder.validations.back().accuracy);
+  options.split = "test";
+  options.stretches = 0;
   const EvaluationResult result = EvaluateRun(options);
   EXPECT_EQ(result.tokens, 20 * 4);
   EXPECT_NEAR(result.loss, std::log(16.0), 0.3);

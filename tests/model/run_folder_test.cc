@@ -37,7 +37,7 @@ TEST(RunFolderTest, RecordsComeBackAsWritten) {
                            .allocated_context_ratio = 0.5,
                            .visible_pair_ratio = 0.4};
   Append(MetricsPath(run), ToJsonLine(step) + "\n");
-  Append(MetricsPath(run), ToJsonLine(ValidationRecord{3, 1.5, 2.0}) + "\n");
+  Append(MetricsPath(run), ToJsonLine(ValidationRecord{3, 1.5, 2.0, 0.25}) + "\n");
   EXPECT_FALSE(IsFinished(run));
   SummaryRecord summary;
   summary.step = 3;
@@ -63,8 +63,8 @@ TEST(RunFolderTest, RecordsComeBackAsWritten) {
 }
 
 TEST(RunFolderTest, KeepsTheNamesThatOtherProgramsRead) {
-  EXPECT_EQ(ToJsonLine(ValidationRecord{4, 1.5, 2.0}),
-            R"({"kind":"validation","step":4,"loss":1.5,"bits_per_byte":2.0})");
+  EXPECT_EQ(ToJsonLine(ValidationRecord{4, 1.5, 2.0, 0.25}),
+            R"({"kind":"validation","step":4,"loss":1.5,"bits_per_byte":2.0,"accuracy":0.25})");
   EXPECT_EQ(ToJsonLine(WindowRecord{1, 0, 3, 64}), R"({"step":1,"layer":0,"head":3,"window":64})");
 }
 

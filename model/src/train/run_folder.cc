@@ -75,6 +75,7 @@ void VisitFields(Record& record, const Visit& visit) {
   visit("step", record.step, kRequired);
   visit("loss", record.loss, kRequired);
   visit("bits_per_byte", record.bits_per_byte, kRequired);
+  visit("accuracy", record.accuracy, kOptional);
 }
 
 template <typename Record, typename Visit>

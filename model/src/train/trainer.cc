@@ -144,6 +144,7 @@ void TrainingRun::Begin() {
                      .parameters = ParameterCount(config_.model),
                      .tokens_per_step = config_.training.batch_size * config_.model.context,
                      .attention = AttentionName(config_.attention),
+                     .scored = batches_.space().file().info().scored.has_value(),
                      .resumed = existed});
 }
 
@@ -218,15 +219,16 @@ StepRecord TrainingRun::Record(const StepOutcome& outcome, double learning_rate,
 }
 
 void TrainingRun::Validate() {
-  const double loss = MeasureLosses(model_, validation_, MicroBatch()).mean;
-  if (!std::isfinite(loss)) {
-    ThrowError(ErrorKind::kMachine, "step ", step_, ": the validation loss is not finite (", loss,
-               "); ", LastCheckpointHint(config_));
+  const StretchLosses losses = MeasureLosses(model_, validation_, MicroBatch());
+  if (!std::isfinite(losses.mean)) {
+    ThrowError(ErrorKind::kMachine, "step ", step_, ": the validation loss is not finite (",
+               losses.mean, "); ", LastCheckpointHint(config_));
   }
   const ValidationRecord record = {
       .step = step_,
-      .loss = loss,
-      .bits_per_byte = BitsPerByte(loss, validation_.bytes_per_token())};
+      .loss = losses.mean,
+      .bits_per_byte = BitsPerByte(losses.mean, validation_.bytes_per_token()),
+      .accuracy = losses.accuracy};
   logs_->Append(record);
   observer_.OnValidation(record);
 }

@@ -69,6 +69,7 @@ struct ValidationRecord {
   int64_t step = 0;
   double loss = 0;  // nats per token
   double bits_per_byte = 0;
+  double accuracy = 0;  // share of the predictions that count whose greatest logit is the target's
 };
 
 struct SummaryRecord {

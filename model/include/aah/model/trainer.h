@@ -22,6 +22,7 @@ struct RunStart {
   int64_t parameters = 0;
   int64_t tokens_per_step = 0;
   std::string attention;  // AttentionName
+  bool scored = false;    // the data names the predictions that count, as that of a task does
   bool resumed = false;
 };
 
