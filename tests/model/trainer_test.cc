@@ -39,7 +39,9 @@ TEST_F(TrainerTest, TrainsLogsAndSaves) {
   config.training.steps = 40;
   config.validation.every = 20;
   config.checkpoint = {.every = 10, .keep = 2};
-  config.attention = {.variant = "windows", .window = 0, .windows = {{8, 32}}, .sinks = 1};
+  config.attention.variant = "windows";
+  config.attention.windows = {{8, 32}};
+  config.attention.sinks = 1;
   const Recorder recorder = Train(config);
 
   ASSERT_EQ(recorder.starts.size(), 1u);
@@ -255,7 +257,8 @@ TEST_F(TrainerTest, BeginsFromAnotherRunsWeightsWithAnotherVariant) {
   const RunConfig first = Run("first");
   const double reached = Train(first).validations.back().loss;
   RunConfig second = Run("second");
-  second.attention = {.variant = "window", .window = 32, .windows = {}, .sinks = 0};
+  second.attention.variant = "window";
+  second.attention.window = 32;
   second.init_from = first.out;
   second.optimizer.learning_rate = second.optimizer.min_learning_rate = 0;
   second.training.steps = 3;
