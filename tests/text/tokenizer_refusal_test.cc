@@ -79,6 +79,20 @@ TEST(TokenizerJson, RefusesByName) {
   EXPECT_THAT(Refusal(root), HasSubstr("the behaviour 'MergedWithNext' is not supported"));
 }
 
+TEST(TokenizerJson, RefusesManySteps) {
+  const auto with_steps = [](int count) {
+    Json root = Sample();
+    Json steps = Json::array();
+    for (int i = 1; i < count; ++i) steps.push_back({{"type", "Digits"}});
+    steps.push_back(root["pre_tokenizer"]);
+    root["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", steps}};
+    return root;
+  };
+  EXPECT_EQ(Refusal(with_steps(65)),
+            "t.json: the pre-tokenizer has more than 64 steps, which no tokenizer needs");
+  EXPECT_THAT(Load(with_steps(64))->Encode("the1"), ElementsAre(257, 49));
+}
+
 TEST(TokenizerJson, RefusesAVocabularyThatWouldLoseText) {
   Json root = Sample();
   root["model"]["vocab"].erase("a");
@@ -159,21 +173,17 @@ TEST(TranslatePattern, KeepsTheMeaning) {
 }
 
 TEST(TranslatePattern, RefusesWhatDiffers) {
-  for (const char* pattern : {R"(\w+)",    R"(\b)",      R"([\b])",
-                              "^a",        "a$",         R"(\Aa)",
-                              R"(\h)",     R"([a&&b])",  "[[:alpha:]]",
-                              "[a[b]]",    "[]a]",       "(?i:stra)",
-                              "(?i:a.)",   "(?i)a",      "(?<=a)b",
-                              "(?<n>a)",   "(?<!a)b",    "(*UTF8)a",
-                              "a{,3}",     "a{2}+",      "a{2}?",
-                              "a{2}{3}",   "a**",        "a+++",
-                              "{",         "*a",         R"(\p{Foo})",
-                              R"(\p{Mn})", R"([\P{L}])", R"([\D])",
-                              R"(\1)",     R"(\xe9)",    R"(\x{110000000})",
-                              R"(\uD)",    R"([a-\s])",  R"([\s-a])",
-                              "[a-b-c]",   "[a",         R"([a\)",
-                              R"(\)",      "(?i:a",      R"(\p)",
-                              R"(\p{)",    R"(\é)"}) {
+  for (const char* pattern :
+       {R"(\w+)",     R"(\b)",     R"([\b])",   "^a",          "a$",
+        R"(\Aa)",     R"(\h)",     R"([a&&b])", "[[:alpha:]]", "[a[b]]",
+        "[]a]",       "(?i:stra)", "(?i:a.)",   "(?i)a",       "(?<=a)b",
+        "(?<n>a)",    "(?<!a)b",   "(*UTF8)a",  "a{,3}",       "a{2}+",
+        "a{2}?",      "a{2}{3}",   "a{100}",    "a{060,}",     "a**",
+        "a+++",       "{",         "*a",        R"(\p{Foo})",  R"(\p{Mn})",
+        R"([\P{L}])", R"([\D])",   R"(\1)",     R"(\xe9)",     R"(\x{110000000})",
+        R"(\uD)",     R"([a-\s])", R"([\s-a])", "[a-b-c]",     "[a",
+        R"([a\)",     R"(\)",      "(?i:a",     R"(\p)",       R"(\p{)",
+        R"(\é)"}) {
     EXPECT_THAT(BadInput([&] { TranslatePattern(pattern, "t"); }), HasSubstr("is not supported"))
         << pattern;
   }
@@ -185,12 +195,80 @@ TEST(Pattern, RefusesWhatMatchesNothing) {
   EXPECT_THAT(BadInput([] { Pattern::FromRegex("[z-a]", "t"); }), HasSubstr("malformed"));
 }
 
-TEST(Pattern, GivesUpWithAMessage) {
+TEST(Pattern, RefusesWhatMakesStepsCostly) {
+  EXPECT_EQ(BadInput([] { Pattern::FromRegex(std::string(4097, 'a'), "t"); }),
+            "t: the pre-tokenizer's pattern has 4097 bytes, expected at most 4096");
+  Pattern::FromRegex(std::string(4096, 'a'), "t");
+}
+
+size_t CountPieces(std::string_view expression, std::string_view text) {
+  const Pattern pattern = Pattern::FromRegex(expression, "t");
+  Pattern::Matcher matcher(pattern);
+  size_t count = 0;
+  matcher.ForEachPiece(text, [&](std::string_view, bool) { ++count; });
+  return count;
+}
+
+std::string GivenUp(std::string_view expression, std::string_view text) {
+  return BadInput([&] { CountPieces(expression, text); });
+}
+
+std::string Repeat(std::string_view unit, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += unit;
+  return text;
+}
+
+constexpr char kTooManySteps[] =
+    "t: the pre-tokenizer's pattern gave up at byte 0 of 64: it takes too many steps; use a "
+    "pattern that tries less, or shorter texts";
+
+TEST(Pattern, GivesUpOnExponentialTime) {
+  EXPECT_EQ(GivenUp("(a+)+[bc]", std::string(64, 'a')), kTooManySteps);
+  EXPECT_EQ(GivenUp("(a|[ax])+[bc]", std::string(64, 'a')), kTooManySteps);
+  EXPECT_EQ(GivenUp("(?>(?=(a+)+[bc])x|(a+)+[bc])", std::string(64, 'a')), kTooManySteps);
+  // Compiled code keeps to no limit of PCRE2's where there are only alternatives.
+  EXPECT_EQ(GivenUp(Repeat("(x|" + std::string(18, '|') + ")", 30) + "[yz]", std::string(64, 'x')),
+            kTooManySteps);
+}
+
+TEST(Pattern, GivesUpOnPolynomialTime) {
+  const std::string text(200000, 'a');
+  for (const char* expression : {"a+[bc]", "a*a*a*[bc]", "a*?a*[bc]", "(?=a+[bc])b|a+[bc]"}) {
+    EXPECT_THAT(GivenUp(expression, text), HasSubstr("of 200000: it takes too many steps"))
+        << expression;
+  }
+}
+
+// Steps are counted over all the texts of a matcher: hard ones do not get a new allowance each.
+TEST(Pattern, GivesUpOnManySmallTexts) {
   const Pattern pattern = Pattern::FromRegex("(a+)+[bc]", "t");
   Pattern::Matcher matcher(pattern);
-  EXPECT_THAT(
-      BadInput([&] { matcher.ForEachPiece(std::string(64, 'a'), [](std::string_view, bool) {}); }),
-      HasSubstr("gave up at byte 0 of 64"));
+  const std::string text(17, 'a');
+  size_t pieces = 0;
+  EXPECT_THAT(BadInput([&] {
+                for (int i = 0; i < 1000; ++i) {
+                  matcher.ForEachPiece(text, [&](std::string_view, bool) { ++pieces; });
+                }
+              }),
+              HasSubstr("of 17: it takes too many steps"));
+  EXPECT_GT(pieces, 10);
+}
+
+TEST(Pattern, TakesLongTextsInLinearTime) {
+  constexpr char kLlama3[] =
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+      R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+  constexpr int kLength = 1 << 20;
+  EXPECT_EQ(CountPieces(kLlama3, std::string(kLength, ' ')), 1);
+  EXPECT_EQ(CountPieces(kLlama3, std::string(kLength, '\n')), 1);
+  EXPECT_EQ(CountPieces(kLlama3, std::string(kLength, 'a')), 1);
+  EXPECT_EQ(CountPieces(kLlama3, std::string(kLength, '.')), 1);
+  EXPECT_EQ(CountPieces(kLlama3, std::string(kLength, ' ') + "a"), 2);
+  EXPECT_EQ(CountPieces(kLlama3, Repeat("the 12 ", kLength / 8)), kLength / 8 * 3 + 1);
+  std::string words;
+  for (int i = 10; i < 40; ++i) words += "w" + std::to_string(i) + "|";
+  EXPECT_EQ(CountPieces(words + ".", std::string(kLength, 'w')), kLength);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@
 
 namespace aah {
 namespace {
+
+constexpr size_t kMaxSteps = 64;  // each goes over the text, and calls the next one
 
 std::string TypeOf(const Json& object, const std::string& origin) {
   return JsonMember<std::string>(object, "type", origin);
@@ -78,6 +81,8 @@ void ReadPreTokenizer(const Json& object, const std::string& origin,
                "' is not supported, only ByteLevel, Split, Digits and their Sequence");
   }
   steps.push_back(std::move(step));
+  AAH_CHECK(steps.size() <= kMaxSteps, origin, ": the pre-tokenizer has more than ", kMaxSteps,
+            " steps, which no tokenizer needs");
 }
 
 void CheckSteps(const TokenizerDescription& description) {

@@ -3,7 +3,10 @@
 
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "aah/error.h"
@@ -14,10 +17,35 @@ namespace {
 constexpr size_t kFirstStackBytes = size_t{32} << 10U;
 constexpr size_t kLargestStackBytes = size_t{64} << 20U;
 
+// What one step may cost grows with it; no pre-tokenizer needs nearly as much.
+constexpr size_t kMaxExpressionBytes = 4096;
+
+// The published patterns take about 4 steps a byte on any text, a list of 30 words about 60.
+constexpr size_t kFirstSteps = size_t{1} << 24U;
+constexpr size_t kStepsPerByte = 128;
+
+struct StepMeter {
+  size_t left = kFirstSteps;
+  size_t position = 0;  // in the text, at the step before
+};
+
 std::string Message(int error) {
   std::array<PCRE2_UCHAR, 256> text{};
   pcre2_get_error_message(error, text.data(), text.size());
   return reinterpret_cast<const char*>(text.data());
+}
+
+// A step is one item of the expression, or one byte that it went over since the step before.
+// PCRE2's own limit does not do: it starts anew at every byte, counts no bytes that an item repeats
+// over, and compiled code does not apply it to alternatives.
+int CountStep(pcre2_callout_block* block, void* data) {
+  auto& meter = *static_cast<StepMeter*>(data);
+  const size_t position = block->current_position;
+  const size_t steps = 1 + std::max(position, meter.position) - std::min(position, meter.position);
+  meter.position = position;
+  if (steps > meter.left) return PCRE2_ERROR_CALLOUT;
+  meter.left -= steps;
+  return 0;
 }
 
 PCRE2_SPTR Units(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
@@ -39,8 +67,10 @@ Pattern::Pattern(std::string_view pcre2_expression, unsigned options, std::strin
   code_->origin = origin;
   int error = 0;
   PCRE2_SIZE offset = 0;
-  code_->compiled = pcre2_compile(Units(pcre2_expression), pcre2_expression.size(),
-                                  PCRE2_UTF | options, &error, &offset, nullptr);
+  // The callouts before every item are how CountStep gets to know of it.
+  code_->compiled =
+      pcre2_compile(Units(pcre2_expression), pcre2_expression.size(),
+                    PCRE2_UTF | PCRE2_AUTO_CALLOUT | options, &error, &offset, nullptr);
   AAH_CHECK(code_->compiled != nullptr, origin,
             ": the pre-tokenizer's pattern is malformed: ", Message(error));
   uint32_t may_match_nothing = 0;
@@ -52,6 +82,8 @@ Pattern::Pattern(std::string_view pcre2_expression, unsigned options, std::strin
 }
 
 Pattern Pattern::FromRegex(std::string_view expression, std::string_view origin) {
+  AAH_CHECK(expression.size() <= kMaxExpressionBytes, origin, ": the pre-tokenizer's pattern has ",
+            expression.size(), " bytes, expected at most ", kMaxExpressionBytes);
   return Pattern(TranslatePattern(expression, origin), PCRE2_UCP, origin);
 }
 
@@ -74,6 +106,9 @@ struct Pattern::Matcher::State {
       ThrowError(ErrorKind::kMachine, "out of memory while matching a pre-tokenizer's pattern");
     }
     pcre2_jit_stack_assign(context, nullptr, stack);
+    pcre2_set_heap_limit(context, kLargestStackBytes >> 10U);  // in KiB; the interpreter's stack
+    pcre2_set_callout(context, CountStep, &meter);
+    pcre2_set_match_limit(context, std::numeric_limits<uint32_t>::max());  // the meter is stricter
   }
   ~State() { Free(); }
   State(const State&) = delete;
@@ -86,6 +121,7 @@ struct Pattern::Matcher::State {
   }
 
   const Code& code;
+  StepMeter meter;
   pcre2_match_data* data;
   pcre2_match_context* context;
   pcre2_jit_stack* stack;
@@ -99,13 +135,17 @@ Pattern::Matcher::~Matcher() = default;
 void Pattern::Matcher::ForEachPiece(std::string_view text,
                                     const std::function<void(std::string_view, bool)>& piece) {
   size_t done = 0;
+  state_->meter.left += kStepsPerByte * text.size();
   while (done < text.size()) {
+    state_->meter.position = done;
     const int found = pcre2_match(state_->code.compiled, Units(text), text.size(), done,
                                   PCRE2_NO_UTF_CHECK, state_->data, state_->context);
     if (found == PCRE2_ERROR_NOMATCH) break;
     // 0: more groups than the one pair of offsets asked for.
     AAH_CHECK(found >= 0, state_->code.origin, ": the pre-tokenizer's pattern gave up at byte ",
-              done, " of ", text.size(), ": ", Message(found), "; cut the text into documents");
+              done, " of ", text.size(), ": ",
+              found == PCRE2_ERROR_CALLOUT ? "it takes too many steps" : Message(found),
+              "; use a pattern that tries less, or shorter texts");
     const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(state_->data);
     if (offsets[0] > done) piece(text.substr(done, offsets[0] - done), false);
     piece(text.substr(offsets[0], offsets[1] - offsets[0]), true);

@@ -33,8 +33,9 @@ class Pattern {
     ~Matcher();
 
     // Calls `piece(text, is_match)` for the matches and for what lies between, in order; together
-    // they are `text`, none is empty. `text` is valid UTF-8. Throws aah::Error where matching would
-    // take more than the library's limits.
+    // they are `text`, none is empty. `text` is valid UTF-8. Throws aah::Error where matching takes
+    // more than 2^24 steps and 128 more for each byte that this matcher was given, which is about
+    // a second for a MiB, or more memory than 64 MiB.
     void ForEachPiece(std::string_view text,
                       const std::function<void(std::string_view, bool)>& piece);
 

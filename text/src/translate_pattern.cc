@@ -159,12 +159,16 @@ class Translator {
     size_t end = begin + 1;
     const size_t first_digit = end;
     while (end < expression_.size() && IsDigit(expression_[end])) ++end;
+    const size_t lower_end = end;
     const bool has_lower = end > first_digit;
     if (end < expression_.size() && expression_[end] == ',') {
       ++end;
       while (end < expression_.size() && IsDigit(expression_[end])) ++end;
     }
     if (!has_lower || end == expression_.size() || expression_[end] != '}') Refuse("{", begin);
+    // Every try that fails goes over as many characters again; three digits are 100 at least.
+    const std::string_view lower = expression_.substr(first_digit, lower_end - first_digit);
+    if (lower.size() > 2) Refuse(expression_.substr(begin, end + 1 - begin), begin);
     Copy(end + 1 - begin);
     RefuseQuantifier();
   }
