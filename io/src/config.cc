@@ -382,6 +382,9 @@ void ConfigReader::Finish() const {
 std::string ConfigReader::ToYaml() const {
   std::string yaml;
   internal::WriteConfigBlock(*resolved_, 0, yaml);
+  // Escapes and defaults can take it over the bounds of what is read.
+  internal::ParseConfigYaml(
+      yaml, std::make_shared<const std::string>(document_->name + ", as resolved"), true);
   return yaml;
 }
 

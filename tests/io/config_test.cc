@@ -280,6 +280,19 @@ std::vector<std::string> WrittenAndRead(const std::vector<std::string>& texts) {
   return Read(config.ToYaml()).Require<std::vector<std::string>>("texts");
 }
 
+// A delete character is one byte as read and four as written.
+TEST(Config, RefusesToWriteWhatItWouldNotRead) {
+  const auto read = [](size_t count) {
+    ConfigReader config = Read("text: \"" + std::string(count, '\x7f') + "\"\n");
+    config.Require<std::string>("text");
+    return config;
+  };
+  EXPECT_EQ(ErrorOf([&] { read(1 << 20).ToYaml(); }),
+            "r.yaml, as resolved: 4194313 bytes, which no config needs; expected at most 4194304");
+  EXPECT_EQ(Read(read((1 << 20) - 3).ToYaml()).Require<std::string>("text"),
+            std::string((1 << 20) - 3, '\x7f'));
+}
+
 TEST(Config, WritesEveryCodePointSoThatItReadsBack) {
   constexpr uint32_t kBatch = 0x4000;
   for (uint32_t begin = 0; begin < 0x110000; begin += kBatch) {

@@ -45,7 +45,9 @@ inline constexpr ConfigRange kAtLeastOne = {.min = 1};
 //
 // Errors are aah::Error(kBadInput), one line: where (file and line, or the override), which key,
 // what was expected, what came. Refused while parsing: malformed YAML, a key given twice, anchors
-// and aliases, tags, several documents, nesting deeper than 32, texts over 4 MiB.
+// and aliases, tags, several documents, nesting deeper than 32, more than 200'000 values or 4 MiB,
+// bytes that are not UTF-8, control characters other than tab and line ends (as escapes in quotes
+// all but zero are allowed).
 //
 // A reader is a light handle; all handles of a document share it, and it lives as long as they do.
 // Not thread-safe.
@@ -107,7 +109,8 @@ class ConfigReader {
   void Finish() const;
 
   // This section as asked for and resolved: every value read through its handles, defaults
-  // included, in the order of reading. FromText of the result resolves to the same.
+  // included, in the order of reading. FromText of the result resolves to the same; where it would
+  // not read it, for its size as written out, this throws.
   std::string ToYaml() const;
   // The same as (dotted key, value in YAML), to compare two configs; list items are `key[0].sub`.
   std::vector<std::pair<std::string, std::string>> Flatten() const;
