@@ -1,0 +1,423 @@
+// Attention whose windows are learned: phases, gradients, decisions, state.
+#include "aah/model/learned_attention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "aah/error.h"
+#include "aah/model/nested_operator.h"
+#include "aah/model/operator.h"
+
+namespace aah {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kContext = 64;
+
+ModelConfig Model(int64_t kv_heads = 4) {
+  ModelConfig model;
+  model.layers = 2;
+  model.heads = 4;
+  model.kv_heads = kv_heads;
+  model.width = 32;
+  model.context = kContext;
+  return model;
+}
+
+// Of 100 steps: 10 full, 20 to search, then a plan, looked at every 10 steps.
+LearnedOptions Options() {
+  LearnedOptions options;
+  options.candidates = {4, 16, 64};
+  options.budget = 0.3;
+  options.warmup = 0.1;
+  options.search = 0.2;
+  options.track_every = 10;
+  return options;
+}
+
+AttentionInputs Inputs(int64_t layer, bool training = true, int64_t kv_heads = 4,
+                       at::ScalarType type = at::kFloat) {
+  at::manual_seed(static_cast<uint64_t>(layer) + 1);
+  const auto random = [&](int64_t heads) { return at::randn({2, heads, kContext, 8}, type); };
+  return {layer, random(4), random(kv_heads), random(kv_heads), training};
+}
+
+at::Tensor Plain(const AttentionInputs& inputs, const std::vector<int32_t>& windows) {
+  return Attention(inputs.query, inputs.key, inputs.value, at::tensor(windows, at::kInt)).out;
+}
+
+void Begin(LearnedAttention& attention, int64_t step) {
+  attention.BeginStep({.step = step, .steps = 100, .micro_batches = 1});
+}
+
+// Sets the logits, [layers, items, candidates].
+void SetLogits(LearnedAttention& attention, const at::Tensor& logits) {
+  const torch::NoGradGuard no_grad;
+  attention.parameters().front().value.copy_(logits);
+}
+
+// Logits by which each head would have the candidate `index` says.
+at::Tensor LogitsFor(const std::vector<int64_t>& index, double height = 3) {
+  at::Tensor logits = torch::zeros({2, 4, 3});
+  for (size_t i = 0; i < index.size(); ++i) {
+    logits.view({8, 3})[static_cast<int64_t>(i)][index[i]] = height;
+  }
+  return logits;
+}
+
+std::string Refusal(const LearnedOptions& options, const ModelConfig& model = Model()) {
+  try {
+    const LearnedAttention attention(options, model, 0);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBadInput);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return "";
+}
+
+TEST(SelectionSchedule, SharesOfTheRun) {
+  const SelectionSchedule schedule(Options(), 100);
+  EXPECT_EQ(schedule.search_begin, 10);
+  EXPECT_EQ(schedule.search_end, 30);
+  EXPECT_EQ(schedule.Phase(9), SelectionPhase::kWarmup);
+  EXPECT_EQ(schedule.Phase(10), SelectionPhase::kSearch);
+  EXPECT_EQ(schedule.Phase(29), SelectionPhase::kSearch);
+  EXPECT_EQ(schedule.Phase(30), SelectionPhase::kPlan);
+  EXPECT_EQ(schedule.Progress(10), 0);
+  EXPECT_EQ(schedule.Progress(29), 1);
+  // 0.1 * 30 is below 3 in binary.
+  EXPECT_EQ(SelectionSchedule(Options(), 30).search_begin, 3);
+}
+
+TEST(SelectionSchedule, RunsTooShortAreRefused) {
+  EXPECT_EQ(SelectionSchedule(Options(), 2).search_end, 1);
+  try {
+    SelectionSchedule(Options(), 1);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("more training steps than the 1 of warm-up and search"));
+  }
+}
+
+TEST(LearnedAttention, BadOptionsAreRefusedInOneLine) {
+  const auto with = [](auto change) {
+    LearnedOptions options = Options();
+    change(options);
+    return options;
+  };
+  EXPECT_THAT(Refusal(with([](auto& o) { o.budget = 0; })),
+              HasSubstr("budget: expected a share of full attention's cost in (0, 1], got 0"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.budget = 1.5; })), HasSubstr("(0, 1], got 1.5"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.budget = std::nan(""); })), HasSubstr("(0, 1], got"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.candidates = {4, 32}; })),
+              HasSubstr("the last window to reach model.context, 64"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.candidates = {16, 4, 64}; })),
+              HasSubstr("ascending windows, got 4 after 16"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.candidates = {0, 64}; })), HasSubstr("at least 1"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.candidates = {4, 64, 128}; })),
+              HasSubstr("only one window that reaches model.context, 64, got 64 and 128"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.budget = 0.05; })),
+              HasSubstr("raise the budget or add a smaller candidate"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.search = 0; })), HasSubstr("search"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.warmup = 0.9; })),
+              HasSubstr("warmup + search: expected less than the whole run"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.final_temperature = 0; })), HasSubstr("more than 0"));
+  EXPECT_THAT(Refusal(with([](auto& o) { o.temperature = 0.1; })),
+              HasSubstr("at least final_temperature"));
+  EXPECT_THAT(Refusal(with([](auto& o) {
+                o.budget_kind = BudgetKind::kCacheBytes;
+                o.cache_element = CacheElement::kQ8;
+              })),
+              HasSubstr("32"));
+}
+
+TEST(LearnedAttention, AttendsAsItsPhaseSays) {
+  LearnedAttention attention(Options(), Model(), 0);
+  Begin(attention, 0);
+  EXPECT_THAT(attention.windows()[1], Each(64));
+  const AttentionInputs inputs = Inputs(0);
+  EXPECT_TRUE(attention.Attend(inputs).equal(Plain(inputs, {64, 64, 64, 64})));
+  EXPECT_FALSE(attention.Penalty().defined());
+  EXPECT_FALSE(attention.plan().has_value());
+
+  Begin(attention, 10);
+  const NestedOperatorResult mixed =
+      NestedAttention(inputs.query, inputs.key, inputs.value, torch::full({4, 3}, 1.0 / 3),
+                      std::vector<int64_t>{4, 16, 64});
+  EXPECT_TRUE(attention.Attend(inputs).allclose(mixed.out, 1e-6, 1e-6));
+  EXPECT_THAT(attention.windows()[0], Each(64));
+
+  SetLogits(attention, LogitsFor({0, 0, 0, 0, 0, 0, 0, 2}));
+  Begin(attention, 30);
+  EXPECT_EQ(attention.selection()->phase, "plan");
+  EXPECT_THAT(attention.windows()[0], ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(attention.windows()[1], ElementsAre(4, 4, 4, 64));
+  const AttentionInputs last = Inputs(1);
+  EXPECT_TRUE(attention.Attend(last).equal(Plain(last, {4, 4, 4, 64})));
+  EXPECT_FALSE(attention.Penalty().defined());
+
+  // A tracking step mixes in training alone.
+  Begin(attention, 40);
+  EXPECT_FALSE(attention.Attend(last).equal(Plain(last, {4, 4, 4, 64})));
+  EXPECT_TRUE(attention.Penalty().defined());
+  const AttentionInputs evaluated = Inputs(1, /*training=*/false);
+  EXPECT_TRUE(attention.Attend(evaluated).equal(Plain(evaluated, {4, 4, 4, 64})));
+  Begin(attention, 41);
+  EXPECT_TRUE(attention.Attend(last).equal(Plain(last, {4, 4, 4, 64})));
+}
+
+TEST(LearnedAttention, TemperatureAndTargetFallOverTheSearch) {
+  LearnedAttention attention(Options(), Model(), 0);
+  Begin(attention, 10);
+  EXPECT_EQ(attention.selection()->temperature, 1);
+  EXPECT_EQ(attention.selection()->target_cost, 1);
+  Begin(attention, 29);
+  EXPECT_DOUBLE_EQ(attention.selection()->temperature, 0.3);
+  EXPECT_DOUBLE_EQ(attention.selection()->target_cost, 0.3);
+  Begin(attention, 30);
+  EXPECT_DOUBLE_EQ(attention.selection()->temperature, 0.3);
+}
+
+// The loss that a logit sees, and its gradient by differences: through softmax, temperature and
+// the nested operator, in double.
+TEST(LearnedAttention, LogitsMoveByTheGradientOfTheLoss) {
+  LearnedAttention attention(Options(), Model(), 2);
+  Begin(attention, 20);
+  at::manual_seed(9);
+  const at::Tensor logits = at::randn({2, 4, 3});
+  const AttentionInputs inputs = Inputs(1, true, 4, at::kDouble);
+  const at::Tensor weight = at::randn({2, 4, kContext, 8}, at::kDouble);
+  const auto loss = [&] { return (attention.Attend(inputs) * weight).sum() + attention.Penalty(); };
+  SetLogits(attention, logits);
+  loss().backward();
+  const at::Tensor gradient = attention.parameters().front().value.grad().clone();
+  EXPECT_EQ(gradient.select(0, 0).abs().max().item<double>() > 0, true);  // the penalty alone
+  constexpr double kStep = 1e-2;
+  for (int64_t head = 0; head < 4; ++head) {
+    for (int64_t n = 0; n < 3; ++n) {
+      at::Tensor moved = logits.clone();
+      const at::Tensor entry = moved[1][head][n];
+      entry.add_(kStep);
+      SetLogits(attention, moved);
+      const double above = loss().item<double>();
+      entry.sub_(2 * kStep);
+      SetLogits(attention, moved);
+      const double below = loss().item<double>();
+      const double expected = (above - below) / (2 * kStep);
+      // Logits are float: losses of some ten are exact to 1e-6 here, the step's own error is h^2.
+      EXPECT_NEAR(gradient[1][head][n].item<double>(), expected, 2e-3 * (1 + std::abs(expected)));
+    }
+  }
+}
+
+TEST(LearnedAttention, PenaltyIsTheCostAboveTheTarget) {
+  LearnedOptions options = Options();
+  options.penalty = 2;
+  LearnedAttention attention(options, Model(), 0);
+  Begin(attention, 29);
+  // Pairs of 64 tokens: 4 sees 250, 16 sees 904, 64 sees 2080.
+  const double expected = (250.0 + 904 + 2080) / 3 / 2080;
+  EXPECT_NEAR(attention.selection()->expected_cost, expected, 1e-12);
+  EXPECT_NEAR(attention.Penalty().item<double>(), 2 * (expected - 0.3), 1e-7);
+  Begin(attention, 10);
+  EXPECT_EQ(attention.Penalty().item<double>(), 0);
+}
+
+TEST(LearnedAttention, CandidatesOfNoWeightAreNotComputed) {
+  LearnedAttention attention(Options(), Model(), 0);
+  SetLogits(attention, LogitsFor({0, 1, 2, 0, 0, 0, 0, 0}, 20));
+  Begin(attention, 29);
+  EXPECT_THAT(attention.windows()[0], ElementsAre(4, 16, 64, 4));
+  const AttentionInputs inputs = Inputs(0);
+  EXPECT_TRUE(attention.Attend(inputs).allclose(Plain(inputs, {4, 16, 64, 4}), 1e-6, 1e-6));
+}
+
+TEST(LearnedAttention, PlanStaysWithinTheBudgetAndSaysWhatItCosts) {
+  // All heads want everything; two of eight can have it.
+  LearnedAttention attention(Options(), Model(), 0);
+  at::Tensor logits = LogitsFor(std::vector<int64_t>(8, 2), 2);
+  logits[0][1][2] = 5;
+  logits[1][3][2] = 4;
+  SetLogits(attention, logits);
+  Begin(attention, 30);
+  const std::optional<WindowPlan> plan = attention.plan();
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->windows[0][1], 64);
+  const double cost = CostRatio(plan->windows, plan->model.shape, 0, *plan->budget);
+  EXPECT_LE(cost, 0.3);
+  EXPECT_EQ(plan->predicted.at("cost"), cost);
+  EXPECT_EQ(attention.selection()->hard_cost, cost);
+  EXPECT_GE(attention.selection()->duality_gap, 0);
+  EXPECT_TRUE(attention.selection()->decided);
+  EXPECT_EQ(plan->provenance.method, "learned, softmax");
+  CheckWindowPlan(*plan, "plan");
+}
+
+TEST(LearnedAttention, TrackingMovesHeadsWithHysteresis) {
+  LearnedAttention attention(Options(), Model(), 0);
+  SetLogits(attention, LogitsFor({0, 0, 0, 0, 0, 0, 0, 2}));
+  Begin(attention, 30);
+  Begin(attention, 40);
+  // A little better than the current window is not enough (0.1 at temperature 0.3), more is.
+  at::Tensor logits = LogitsFor({0, 0, 0, 0, 0, 0, 0, 2});
+  logits[0][0][1] = 3.02;
+  logits[0][1][1] = 3.5;
+  SetLogits(attention, logits);
+  Begin(attention, 41);
+  EXPECT_TRUE(attention.selection()->decided);
+  EXPECT_EQ(attention.selection()->moved, 1);
+  EXPECT_THAT(attention.windows()[0], ElementsAre(4, 16, 4, 4));
+  Begin(attention, 42);
+  EXPECT_FALSE(attention.selection()->decided);
+  EXPECT_EQ(attention.selection()->moved, 0);
+}
+
+TEST(LearnedAttention, WithoutTrackingThePlanStays) {
+  LearnedOptions options = Options();
+  options.track_every = 0;
+  LearnedAttention attention(options, Model(), 0);
+  Begin(attention, 30);
+  const auto windows = attention.windows();
+  SetLogits(attention, LogitsFor({2, 2, 2, 2, 2, 2, 2, 2}));
+  for (int64_t step = 31; step < 100; ++step) Begin(attention, step);
+  EXPECT_EQ(attention.windows(), windows);
+}
+
+TEST(LearnedAttention, KeyValueHeadsShareAWindow) {
+  LearnedOptions options = Options();
+  options.share = WindowShare::kKvHead;
+  options.budget_kind = BudgetKind::kCacheBytes;
+  LearnedAttention attention(options, Model(2), 0);
+  at::Tensor logits = torch::zeros({2, 2, 3});
+  logits[1][0][1] = 3;
+  logits[0][0][0] = logits[0][1][0] = logits[1][1][0] = 3;
+  SetLogits(attention, logits);
+  Begin(attention, 20);
+  const AttentionInputs inputs = Inputs(1, true, 2);
+  EXPECT_EQ(attention.Attend(inputs).sizes(), inputs.query.sizes());
+  Begin(attention, 30);
+  EXPECT_THAT(attention.windows()[0], ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(attention.windows()[1], ElementsAre(16, 16, 4, 4));
+  // Three caches of 4 and one of 16 of 64 tokens.
+  EXPECT_DOUBLE_EQ(attention.selection()->hard_cost, (3 * 4 + 16) / 256.0);
+}
+
+TEST(LearnedAttention, CacheBytesOfFreeHeadsExpectTheLargestWindow) {
+  LearnedOptions options = Options();
+  options.budget_kind = BudgetKind::kCacheBytes;
+  const LearnedAttention attention(options, Model(2), 0);
+  // Two heads, each window with probability 1/3: the largest is 4, 16, 64 with 1/9, 3/9, 5/9.
+  EXPECT_NEAR(attention.selection()->expected_cost, (4 + 3 * 16 + 5 * 64) / 9.0 / 64, 1e-7);
+}
+
+TEST(LearnedAttention, GumbelDrawsOneCandidateAndPassesSoftGradients) {
+  LearnedOptions options = Options();
+  options.estimator = SelectionEstimator::kGumbel;
+  options.seed = 5;
+  LearnedAttention attention(options, Model(), 0);
+  std::vector<int64_t> drawn(3, 0);
+  const AttentionInputs inputs = Inputs(0);
+  std::vector<at::Tensor> one;
+  for (const int32_t window : {4, 16, 64}) {
+    one.push_back(Plain(inputs, std::vector<int32_t>(4, window)));
+  }
+  for (int64_t step = 10; step < 30; ++step) {
+    Begin(attention, step);
+    const at::Tensor out = attention.Attend(inputs);
+    // The other micro-batches of the step draw the same.
+    EXPECT_TRUE(out.equal(attention.Attend(inputs)));
+    for (int64_t head = 0; head < 4; ++head) {
+      int64_t matches = 0;
+      for (size_t n = 0; n < 3; ++n) {
+        if (out.select(1, head).allclose(one[n].select(1, head), 1e-5, 1e-5)) {
+          ++matches;
+          ++drawn[n];
+        }
+      }
+      EXPECT_EQ(matches, 1);
+    }
+    out.sum().backward();
+    EXPECT_GT(attention.parameters().front().value.grad().abs().max().item<double>(), 0);
+  }
+  // 80 draws at equal odds; below 10 of one kind has a probability of 1e-5.
+  EXPECT_THAT(drawn, Each(::testing::Ge(10)));
+  // In evaluation nothing is drawn.
+  const AttentionInputs evaluated = Inputs(0, false);
+  EXPECT_TRUE(attention.Attend(evaluated).allclose((one[0] + one[1] + one[2]) / 3, 1e-5, 1e-5));
+}
+
+TEST(LearnedAttention, StateGoesOnToTheBit) {
+  for (const int64_t stop : {5, 15, 29, 30, 40, 41, 55}) {
+    LearnedAttention whole(Options(), Model(), 0);
+    LearnedAttention resumed(Options(), Model(), 0);
+    at::manual_seed(3);
+    const at::Tensor drift = at::randn({2, 4, 3});
+    const auto run = [&](LearnedAttention& attention, int64_t first, int64_t last) {
+      for (int64_t step = first; step < last; ++step) {
+        Begin(attention, step);
+        if (attention.Penalty().defined()) {
+          SetLogits(attention, attention.parameters().front().value.detach() + 0.1 * drift);
+        }
+      }
+    };
+    run(whole, 0, stop);
+    resumed.Restore(whole.Save());
+    EXPECT_EQ(resumed.windows(), whole.windows());
+    run(whole, stop, 70);
+    run(resumed, stop, 70);
+    EXPECT_EQ(resumed.windows(), whole.windows()) << stop;
+    EXPECT_EQ(resumed.Save().json, whole.Save().json) << stop;
+    EXPECT_TRUE(resumed.Weights().equal(whole.Weights()));
+  }
+}
+
+TEST(LearnedAttention, StatesOfAnotherKindOrShapeAreRefused) {
+  LearnedAttention attention(Options(), Model(), 0);
+  Begin(attention, 30);
+  const PolicyState good = attention.Save();
+  const auto refusal = [&](const PolicyState& state) -> std::string {
+    LearnedAttention other(Options(), Model(), 0);
+    try {
+      other.Restore(state);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(good), "");
+  EXPECT_THAT(refusal({}), HasSubstr("expected learned windows, got nothing"));
+  PolicyState bad = good;
+  bad.json = R"({"policy": "aah"})";
+  EXPECT_THAT(refusal(bad), HasSubstr("got another"));
+  bad = good;
+  bad.tensors["logits.logits"] = at::zeros({2, 4, 4});
+  EXPECT_THAT(refusal(bad), HasSubstr("3 candidates"));
+  bad = good;
+  bad.tensors["plan"] = at::zeros({7}, at::kInt);
+  EXPECT_THAT(refusal(bad), HasSubstr("each of 8 heads, got 7"));
+  bad.tensors["plan"] = at::full({8}, 3, at::kInt);
+  EXPECT_THAT(refusal(bad), HasSubstr("indices below 3, got 3"));
+  bad = good;
+  bad.tensors["more"] = at::zeros({1});
+  EXPECT_THAT(refusal(bad), HasSubstr("unknown tensor 'more'"));
+}
+
+TEST(LearnedAttention, ARunMadeLongerKeepsItsPlan) {
+  LearnedAttention attention(Options(), Model(), 0);
+  SetLogits(attention, LogitsFor({0, 0, 0, 0, 0, 0, 0, 2}));
+  Begin(attention, 30);
+  attention.BeginStep({.step = 31, .steps = 1000, .micro_batches = 1});
+  EXPECT_EQ(attention.selection()->phase, "plan");
+}
+
+}  // namespace
+}  // namespace aah
