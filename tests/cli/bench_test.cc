@@ -1,14 +1,17 @@
 #include "aah/lab/bench.h"
 
+#include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "aah/model/allocation_measures.h"
 #include "bench/attention_probes.h"
 #include "bench/attention_ratios.h"
 #include "bench/interleaved.h"
+#include "bench/learned_run.h"
 
 namespace aah {
 namespace {
@@ -113,6 +116,82 @@ TEST(BenchTest, WritesALineOfJson) {
   EXPECT_EQ(json["numerator_bytes"], 3);
   EXPECT_TRUE(json["numerator_seconds"].is_null());
   EXPECT_TRUE(json["gflops"].is_null());
+}
+
+TEST(BenchTest, TheLineOfARunHasItsPhases) {
+  BenchResult result;
+  EXPECT_FALSE(nlohmann::json::parse(ToJsonLine(result)).contains("phase_seconds"));
+  PhasedRun run = bench::SharesOfPhases(bench::LearnedRunOptions());
+  const std::vector<double> seconds = {4, 8, 1, 2};
+  for (size_t i = 0; i < seconds.size(); ++i) run.phases.at(i).seconds = seconds[i];
+  run.visible_pair_ratio_of_plan = 0.19;
+  // 5% warm-up, 20% search, and of the rest a twentieth tracks.
+  EXPECT_NEAR(run.mean_step_seconds(), 0.05 * 4 + 0.2 * 8 + 0.7125 * 1 + 0.0375 * 2, 1e-12);
+  result.numerator = 5;
+  result.run = run;
+  const nlohmann::json json = nlohmann::json::parse(ToJsonLine(result));
+  EXPECT_EQ(json["phase_seconds"],
+            nlohmann::json(
+                {{"warmup", 4.0}, {"search", 8.0}, {"plan", 1.0}, {"track", 2.0}, {"sdpa", 5.0}}));
+  EXPECT_EQ(json["phase_shares"]["warmup"], 0.05);
+  EXPECT_EQ(json["phase_shares"]["search"], 0.2);
+  EXPECT_NEAR(json["phase_shares"]["plan"].get<double>(), 0.7125, 1e-12);
+  EXPECT_NEAR(json["phase_shares"]["track"].get<double>(), 0.0375, 1e-12);
+  EXPECT_EQ(json["visible_pair_ratio_of_plan"], 0.19);
+  EXPECT_EQ(json["search_weights"], "uniform");
+  EXPECT_EQ(json["track_weights"], "sharp");
+}
+
+ModelConfig TwoLayers() {
+  ModelConfig config;
+  config.layers = 2;
+  config.heads = 8;
+  config.width = 512;
+  config.context = 4096;
+  config.vocabulary = 256;
+  return config;
+}
+
+// The states that are timed as those of a search have to be them.
+TEST(BenchTest, AllCandidatesAreLiveInTheSearchThatIsTimed) {
+  const bench::LearnedRunSteps steps = bench::StepsOfPhases(bench::LearnedRunOptions());
+  const auto attention = bench::SearchingAttention(TwoLayers());
+  attention->BeginStep({.step = steps.search, .steps = bench::kLearnedRunSteps});
+  EXPECT_EQ(attention->selection()->phase, "search");
+  EXPECT_THAT(attention->selection()->candidates,
+              ElementsAre(16, 32, 64, 128, 256, 512, 1024, 2048, 4096));
+  EXPECT_TRUE(attention->Weights().allclose(at::full({16, 9}, 1.0 / 9, at::kDouble)));
+  EXPECT_TRUE(attention->Penalty().defined());
+  // The phases go back before a search has ended.
+  attention->BeginStep({.step = steps.warmup, .steps = bench::kLearnedRunSteps});
+  EXPECT_EQ(attention->selection()->phase, "warmup");
+  EXPECT_FALSE(attention->Penalty().defined());
+}
+
+TEST(BenchTest, ThePlanThatIsTimedIsWithinItsBudgetAndDecidedAgain) {
+  const bench::LearnedRunSteps steps = bench::StepsOfPhases(bench::LearnedRunOptions());
+  const auto attention = bench::PlannedAttention(TwoLayers());
+  // Only tracking steps are mixed, in any order of the repeats.
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    attention->BeginStep({.step = steps.plan, .steps = bench::kLearnedRunSteps});
+    EXPECT_FALSE(attention->Penalty().defined());
+    EXPECT_TRUE(attention->selection()->decided);
+    attention->BeginStep({.step = steps.track, .steps = bench::kLearnedRunSteps});
+    EXPECT_TRUE(attention->Penalty().defined());
+    EXPECT_EQ(attention->selection()->phase, "plan");
+  }
+  EXPECT_THAT(attention->windows(),
+              ElementsAre(ElementsAre(4096, 512, 256, 128, 128, 64, 32, 16),
+                          ElementsAre(64, 1024, 128, 256, 128, 1024, 256, 512)));
+  const double pairs = VisiblePairRatio(attention->windows(), 0, 4096);
+  EXPECT_LE(pairs, 0.2);
+  EXPECT_NEAR(pairs, 0.19, 1e-3);
+  // A head between others: 0.9 for its own window, then a twentieth each, the fourth of them dead.
+  const at::Tensor weights = attention->Weights();
+  EXPECT_NEAR(weights[3][3].item<double>(), 0.905, 1e-3);
+  EXPECT_NEAR(weights[3][4].item<double>(), weights[3][3].item<double>() / 20, 1e-4);
+  EXPECT_GT(weights[3][6].item<double>(), bench::LearnedRunOptions().drop_below);
+  EXPECT_LT(weights[3][7].item<double>(), bench::LearnedRunOptions().drop_below);
 }
 
 // Attention that is timed has to be the same attention.

@@ -14,6 +14,12 @@ std::string Milliseconds(double seconds) { return FormatFixed(1e3 * seconds, 2);
 
 }  // namespace
 
+double PhasedRun::mean_step_seconds() const {
+  double seconds = 0;
+  for (const Phase& phase : phases) seconds += phase.share * phase.seconds;
+  return seconds;
+}
+
 std::string ToJsonLine(const BenchResult& result) {
   const bool timed = result.unit == "seconds";
   OrderedJson json = {
@@ -37,6 +43,16 @@ std::string ToJsonLine(const BenchResult& result) {
   json["bar"] = result.bar;
   json["bar_kind"] = result.bar_kind == BarKind::kAtLeast ? "at_least" : "at_most";
   json["holds"] = result.holds();
+  if (result.run) {
+    for (const PhasedRun::Phase& phase : result.run->phases) {
+      json["phase_seconds"][phase.name] = phase.seconds;
+      json["phase_shares"][phase.name] = phase.share;
+    }
+    json["phase_seconds"]["sdpa"] = result.numerator;
+    json["visible_pair_ratio_of_plan"] = result.run->visible_pair_ratio_of_plan;
+    json["search_weights"] = result.run->search_weights;
+    json["track_weights"] = result.run->track_weights;
+  }
   return json.dump();
 }
 

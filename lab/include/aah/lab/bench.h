@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "aah/lab/table.h"
 
@@ -12,6 +14,21 @@ namespace aah {
 
 // Which side of its bar a ratio must be on.
 enum class BarKind { kAtLeast, kAtMost };
+
+// A run of steps of several kinds, as the time of its mean step.
+struct PhasedRun {
+  struct Phase {
+    std::string name;
+    double share = 0;    // of the run's steps; all sum to 1
+    double seconds = 0;  // of a step
+  };
+  std::vector<Phase> phases;
+  double visible_pair_ratio_of_plan = 0;
+  std::string search_weights;  // in what state the search is timed, and
+  std::string track_weights;   // tracking steps
+
+  double mean_step_seconds() const;
+};
 
 // One ratio, both sides measured in one process: medians over repeats in which the two sides take
 // turns, after a warm-up.
@@ -36,12 +53,15 @@ struct BenchResult {
   double gflops = std::numeric_limits<double>::quiet_NaN();
   BarKind bar_kind = BarKind::kAtLeast;
   double bar = 0;
+  // Where the denominator is a run's mean step; the numerator then is sdpa's.
+  std::optional<PhasedRun> run;
 
   bool holds() const { return bar_kind == BarKind::kAtLeast ? ratio >= bar : ratio <= bar; }
 };
 
 // One line of JSON. A ratio of memory has numerator_bytes and denominator_bytes, and null for
-// seconds and gflops.
+// seconds and gflops. That of a run has as well: phase_seconds, with sdpa's beside the phases',
+// phase_shares, visible_pair_ratio_of_plan, search_weights and track_weights.
 std::string ToJsonLine(const BenchResult& result);
 
 // A table for people, a row a result.
@@ -67,7 +87,15 @@ void BenchNested(const BenchOptions& options, const BenchSink& sink);
 
 // Whole training steps (forward, backward, clipping, AdamW) of a small model: 4,096 tokens, 2
 // layers, 8 heads, width 512, bytes; with fixed windows and with windows as the controller decides
-// them, regime full_adaptive. Under 50 seconds.
+// them, regime full_adaptive; and a run that learns its windows, whose steps are timed phase by
+// phase and weighted by their share:
+//   warmup  5%: full attention
+//   search  20%: all candidates, 16 to T, of all heads, uniformly weighted, as at its begin, when
+//           they cost most
+//   plan    one window per head, at most a fifth of all pairs, chosen again in every step
+//   track   every 20th of the remaining steps: a mixed one, nine tenths of each head's weight in
+//           one window, as after a search
+// Under 50 seconds.
 void BenchTrain(const BenchOptions& options, const BenchSink& sink);
 
 // What the controller adds to a training step of a model of 8 layers, 12 heads, width 768, over
