@@ -43,11 +43,12 @@ int InspectRun(const InspectArguments& arguments) {
 void AddInspectCommand(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand(
-      "inspect", "Show a run's windows, how its controllers grouped heads, and what that took.");
+      "inspect",
+      "Show a run's windows, how controllers or a search chose them, and what that took.");
   command->add_option("run", arguments->run, "run folder")->required();
   command->add_option("--step", arguments->step, "the step to look at; the last one where absent");
   CLI::Option* layer =
-      command->add_option("--layer", arguments->layer, "draw this layer's groups only");
+      command->add_option("--layer", arguments->layer, "draw this layer's groups or weights only");
   CLI::Option* json =
       command->add_flag("--json", arguments->json, "one JSON object")->excludes(layer);
   command

@@ -100,6 +100,8 @@ RunLog ReadRunLog(const std::string& folder) {
   log.metrics = ReadMetrics(folder);
   log.windows = ReadWindows(folder);
   log.groups = ReadGroups(folder);
+  log.selection = ReadSelection(folder);
+  log.has_plan = std::filesystem::is_regular_file(PlanPath(folder));
   log.machine = ReadMachineFacts(folder);
   return log;
 }

@@ -248,6 +248,98 @@ TEST(InspectTest, WritesJson) {
   EXPECT_EQ(nothing["windows"], nlohmann::json({{64, 64}, {64, 64}}));
 }
 
+TEST(InspectTest, LooksAtASearch) {
+  EXPECT_FALSE(Inspect(AdaptiveLog(), {}).selection);
+  const Inspection inspection = Inspect(LearnedLog(), 6);
+  ASSERT_TRUE(inspection.selection);
+  const SelectionInspection& selection = *inspection.selection;
+  EXPECT_EQ(selection.summary.phase, "plan");
+  EXPECT_DOUBLE_EQ(selection.summary.expected_cost, 0.44);
+  EXPECT_EQ(selection.budget.length, 64);
+  ASSERT_EQ(selection.decisions.size(), 2u);
+  EXPECT_EQ(selection.decisions[1].step, 7);
+  EXPECT_EQ(selection.decisions[1].moved, 1);
+  EXPECT_EQ(selection.weights_step, 5);
+  EXPECT_DOUBLE_EQ(selection.weights[1][0][0], 0.5);
+  EXPECT_EQ(Inspect(LearnedLog(), 1).selection->weights_step, 0);
+}
+
+TEST(InspectTest, WritesASearchForPeople) {
+  RunLog log = LearnedLog();
+  const std::string plan = InspectionText(Inspect(log, {}), {});
+  EXPECT_LT(WidestLine(plan), kTerminalColumns);
+  EXPECT_THAT(
+      plan, AllOf(HasSubstr("Search: phase plan, temperature 0.200\n"),
+                  HasSubstr("0.25 of full attention's visible pairs at 64 tokens\n"),
+                  HasSubstr("  target cost    0.2500\n"),
+                  HasSubstr("  expected cost  0.4200 under the weights\n"),
+                  HasSubstr("  hard cost      0.1250 of the plan\n"),
+                  HasSubstr("  entropy        0.000 nats"), HasSubstr("  duality gap    0.0625 ")));
+  EXPECT_THAT(
+      plan, AllOf(HasSubstr("5            all of 4   0.0625\n"),
+                  HasSubstr("7              1 of 4   0.0625\n"), HasSubstr("(1 of the 1 decisions"),
+                  HasSubstr("layer  head       plan    16   32   64\n"
+                            "    0     0         16    70   20   10\n"
+                            "          1         16    25   12   62\n"),
+                  HasSubstr("    1     0"), Not(HasSubstr("plan.json")), Not(HasSubstr("Groups"))));
+  log.has_plan = true;
+  EXPECT_THAT(InspectionText(Inspect(log, {}), {.colour = false, .layer = 1}),
+              AllOf(HasSubstr("runs/learned/plan.json (aah plan show)"),
+                    Not(HasSubstr("    0     0         16"))));
+  const std::string searching = InspectionText(Inspect(log, 3), {});
+  EXPECT_THAT(searching,
+              AllOf(HasSubstr("0.1250 of the likeliest windows"),
+                    HasSubstr("head  likeliest    16"), Not(HasSubstr("  duality gap"))));
+  log.metrics.steps.resize(2);
+  log.windows.resize(4);
+  EXPECT_THAT(InspectionText(Inspect(log, {}), {}),
+              AllOf(HasSubstr("phase warmup"), HasSubstr("none kept up to this step"),
+                    HasSubstr("No plan was chosen yet"), HasSubstr("Changes: none up to now.")));
+  EXPECT_THAT(InspectionText(Inspect(LearnedLog(), {}), {.colour = true, .layer = {}}),
+              HasSubstr(Shaded("   70", 0.7)));
+}
+
+TEST(InspectTest, ShortensALargeSearch) {
+  RunLog log = LearnedLog();
+  log.config.model.layers = 40;
+  log.selection.clear();
+  log.config.model.context = 1 << 20;
+  SelectionRecord record = {.step = 5, .layer = 0, .candidates = {}, .weights = {}};
+  for (int i = 0; i <= 20; ++i) record.candidates.push_back(1 << i);
+  std::vector<double> one_hot(21, 0.0);
+  one_hot[20] = 1;
+  record.weights = {one_hot, std::vector<double>(21, 1.0 / 21)};
+  for (record.layer = 0; record.layer < 40; ++record.layer) log.selection.push_back(record);
+  for (int step = 9; step <= 60; ++step) {
+    log.metrics.steps.push_back(log.metrics.steps[6]);
+    log.metrics.steps.back().step = step;
+  }
+  const std::string text = InspectionText(Inspect(log, {}), {});
+  EXPECT_LT(WidestLine(text), kTerminalColumns);
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("means over the 2 heads of a layer; --layer N shows each"),
+                  HasSubstr("(53 of the 53 decisions after the first moved heads)"),
+                  HasSubstr("1 to 1048576"), HasSubstr("as bars from 0 to 1"), HasSubstr(" ▄\n")));
+  const std::string one = InspectionText(Inspect(log, {}), {.colour = false, .layer = 39});
+  EXPECT_LT(WidestLine(one), kTerminalColumns);
+  EXPECT_THAT(one, HasSubstr("█\n"));
+}
+
+TEST(InspectTest, WritesASearchAsJson) {
+  EXPECT_FALSE(
+      nlohmann::json::parse(InspectionJson(Inspect(AdaptiveLog(), {}))).contains("selection"));
+  const nlohmann::json json =
+      nlohmann::json::parse(InspectionJson(Inspect(LearnedLog(), {})))["selection"];
+  EXPECT_EQ(json["phase"], "plan");
+  EXPECT_EQ(json["budget"],
+            nlohmann::json::parse(R"({"kind": "pairs", "value": 0.25, "length": 64})"));
+  EXPECT_EQ(json["decisions"][1],
+            nlohmann::json::parse(R"({"step": 7, "moved": 1, "duality_gap": 0.0625})"));
+  EXPECT_EQ(json["candidates"], nlohmann::json({16, 32, 64}));
+  EXPECT_EQ(json["weights"][1][1], nlohmann::json({0.25, 0.125, 0.625}));
+  EXPECT_EQ(json["weights_step"], 7);
+}
+
 TEST(InspectTest, WritesTables) {
   const ScratchFolder folder;
   const std::vector<std::string> paths =

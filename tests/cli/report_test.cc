@@ -126,6 +126,58 @@ TEST(ReportTest, ThinsOutALongRun) {
   EXPECT_EQ(train["elapsed"].back(), 2500.0);
 }
 
+TEST(ReportTest, HoldsTheSearchForWindows) {
+  RunLog fixed;
+  fixed.config = SmallConfig("runs/fixed");
+  const nlohmann::json data = DataOf(ReportPage({LearnedLog(), fixed}, "two"));
+  EXPECT_FALSE(data["runs"][1].contains("selection"));
+  const nlohmann::json selection = data["runs"][0]["selection"];
+  EXPECT_EQ(selection["candidates"], nlohmann::json({16, 32, 64}));
+  EXPECT_EQ(selection["budget"]["value"], 0.25);
+  EXPECT_EQ(selection["budget"]["text"], "0.25 of full attention's visible pairs at 64 tokens");
+  EXPECT_EQ(selection["phases"],
+            nlohmann::json::parse(R"([["warmup", 1, 2], ["search", 3, 4], ["plan", 5, 8]])"));
+  const nlohmann::json& curve = selection["curve"];
+  EXPECT_EQ(curve["step"], nlohmann::json({1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(curve["target"], nlohmann::json({1, 1, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25}));
+  EXPECT_EQ(curve["expected"][2], 0.47);
+  EXPECT_EQ(curve["hard"][7], 0.125);
+  EXPECT_EQ(curve["entropy"].front(), 0.875);
+  EXPECT_EQ(curve["temperature"].back(), 0.2);
+  EXPECT_EQ(selection["decisions"], nlohmann::json::parse("[[5, 0, 0.0625], [7, 1, 0.0625]]"));
+  const nlohmann::json& snapshots = selection["snapshots"];
+  ASSERT_EQ(snapshots.size(), 4u);
+  EXPECT_EQ(selection["all_snapshots"], 4);
+  EXPECT_EQ(snapshots[0]["step"], 3);
+  EXPECT_EQ(snapshots[0]["weights"][1],
+            nlohmann::json::parse("[[300, 600, 100], [250, 125, 625]]"));
+  EXPECT_FALSE(snapshots[1].contains("windows"));
+  EXPECT_EQ(snapshots[2]["windows"], nlohmann::json({{16, 32}, {16, 32}}));
+  EXPECT_EQ(snapshots[3]["windows"], nlohmann::json({{16, 16}, {16, 32}}));
+}
+
+TEST(ReportTest, ThinsOutALongSearch) {
+  RunLog log = LearnedLog();
+  const StepRecord last = log.metrics.steps.back();
+  const std::vector<SelectionRecord> records(log.selection.end() - 2, log.selection.end());
+  for (int step = 9; step <= 4000; ++step) {
+    log.metrics.steps.push_back(last);
+    log.metrics.steps.back().step = step;
+    for (SelectionRecord record : records) {
+      record.step = step;
+      log.selection.push_back(record);
+    }
+  }
+  const nlohmann::json selection = DataOf(ReportPage({log}, "long"))["runs"][0]["selection"];
+  EXPECT_EQ(selection["curve"]["step"].size(), 1000u);
+  EXPECT_EQ(selection["curve"]["step"].front(), 1);
+  EXPECT_EQ(selection["curve"]["step"].back(), 4000);
+  EXPECT_EQ(selection["snapshots"].size(), 120u);
+  EXPECT_EQ(selection["snapshots"].back()["step"], 4000);
+  EXPECT_EQ(selection["all_snapshots"], 3996);
+  EXPECT_EQ(selection["phases"].back(), nlohmann::json::parse(R"(["plan", 5, 4000])"));
+}
+
 TEST(ReportTest, OpensOfflineAndSurvivesHostileNames) {
   const ScratchFolder folder;
   RunLog log;
@@ -137,6 +189,8 @@ TEST(ReportTest, OpensOfflineAndSurvivesHostileNames) {
   EXPECT_THAT(page, HasSubstr("plotly.js v"));
   EXPECT_THAT(page, Not(HasSubstr("@PLOTLY@")));
   EXPECT_THAT(page, Not(HasSubstr("@WINDOWS@")));
+  EXPECT_THAT(page, Not(HasSubstr("@HEAT_MAP@")));
+  EXPECT_THAT(page, Not(HasSubstr("@SEARCH@")));
   EXPECT_THAT(page, Not(HasSubstr("<script src=")));
   EXPECT_THAT(page, Not(HasSubstr("<link ")));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "aah/lab/run_log.h"
 #include "aah/model/run_folder.h"
 #include "aah/model/train_config.h"
 
@@ -104,6 +105,47 @@ GroupRecord Group(int64_t step, int layer, int level, int group, std::optional<i
   record.index = 1;
   record.window = 16;
   return record;
+}
+
+RunLog LearnedLog() {
+  RunLog log;
+  log.name = "learned";
+  log.folder = "runs/learned";
+  log.config = SmallConfig(log.folder);
+  log.config.training.steps = 8;
+  log.config.attention.variant = "learned";
+  log.config.attention.learned.budget = 0.25;
+  for (int step = 1; step <= 8; ++step) {
+    StepRecord record;
+    record.step = step;
+    record.seconds = 0.1;
+    record.attention_share = 0.25;
+    record.selection = SelectionSummary{.phase = step <= 2   ? "warmup"
+                                                 : step <= 4 ? "search"
+                                                             : "plan",
+                                        .temperature = 1 - 0.1 * step,
+                                        .target_cost = step <= 2 ? 1 : 0.25,
+                                        .expected_cost = 0.5 - 0.01 * step,
+                                        .hard_cost = 0.125,
+                                        .entropy = 1 - 0.125 * step,
+                                        .decided = step == 5 || step == 7,
+                                        .moved = step == 7 ? 1 : 0,
+                                        .duality_gap = step >= 5 ? 0.0625 : 0};
+    log.metrics.steps.push_back(record);
+  }
+  for (const int step : {3, 4, 5, 7}) {
+    const double most = 0.1 * step;
+    for (int layer = 0; layer < 2; ++layer) {
+      log.selection.push_back({.step = step,
+                               .layer = layer,
+                               .candidates = {16, 32, 64},
+                               .weights = {{most, 0.9 - most, 0.1}, {0.25, 0.125, 0.625}}});
+    }
+  }
+  log.windows = {Window(1, 0, 0, 64), Window(1, 0, 1, 64), Window(1, 1, 0, 64),
+                 Window(1, 1, 1, 64), Window(5, 0, 0, 16), Window(5, 0, 1, 32),
+                 Window(5, 1, 0, 16), Window(5, 1, 1, 32), Window(7, 0, 1, 16)};
+  return log;
 }
 
 }  // namespace aah

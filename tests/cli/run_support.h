@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "aah/error.h"
+#include "aah/lab/run_log.h"
 #include "aah/model/run_folder.h"
 #include "aah/model/train_config.h"
 
@@ -44,6 +45,11 @@ WindowRecord DecidedWindow(int64_t step, int layer, int head, int window);
 // With features 0.5, 1.5, ..., 8.5, indices 1 and a window of 16.
 GroupRecord Group(int64_t step, int layer, int level, int group, std::optional<int> parent,
                   std::vector<int32_t> heads);
+
+// A run of 8 steps of SmallConfig that learns its windows among 16, 32 and 64 within a quarter of
+// the visible pairs: warmup in steps 1 and 2, search in 3 and 4, a plan from 5 on that is chosen
+// again in 7, where it moves a head. Weights are kept in steps 3, 4, 5 and 7.
+RunLog LearnedLog();
 
 // The message of the aah::Error that `call` throws; empty where it throws none.
 template <typename Call>

@@ -158,6 +158,10 @@ class HeatMap {
 
 }  // namespace
 
+std::string Title(std::string_view text, bool colour) {
+  return colour ? "\x1b[1m" + std::string(text) + "\x1b[0m" : std::string(text);
+}
+
 std::string Shaded(std::string_view text, double shade) {
   const auto steps = static_cast<double>(kShades.size());
   const auto place = static_cast<size_t>(std::clamp(shade * steps, 0.0, steps - 1));

@@ -12,6 +12,9 @@ namespace aah {
 // Columns a terminal is taken to have.
 inline constexpr size_t kTerminalColumns = 80;
 
+// `text` in bold where there is colour.
+std::string Title(std::string_view text, bool colour);
+
 // `text` on a background of the 256-colour palette: light for a shade of 0, dark for 1.
 std::string Shaded(std::string_view text, double shade);
 

@@ -12,9 +12,11 @@
 #include "aah/error.h"
 #include "aah/io/json.h"
 #include "aah/lab/run_log.h"
+#include "aah/lab/selection_history.h"
 #include "aah/lab/window_history.h"
 #include "aah/model/config.h"
 #include "aah/model/run_folder.h"
+#include "aah/window_budget.h"
 
 namespace aah {
 namespace {
@@ -100,8 +102,56 @@ void MeasureTimes(const std::vector<StepRecord>& steps, Inspection& inspection) 
   add("all else", rest(all), rest(deciding));
 }
 
+std::optional<SelectionInspection> InspectSelection(const RunLog& log, const StepRecord* record) {
+  const SelectionHistory history(log);
+  if (record == nullptr || !record->selection) return {};
+  SelectionInspection selection;
+  selection.summary = *record->selection;
+  selection.budget = SelectionBudget(log.config);
+  selection.decisions = SelectionDecisions(log.metrics.steps);
+  if (log.has_plan) selection.plan = PlanPath(log.folder);
+  const std::optional<int64_t> step = history.StepAt(record->step);
+  if (!step) return selection;
+  selection.weights_step = *step;
+  selection.candidates = history.candidates();
+  for (const SelectionRecord* layer : history.At(*step)) {
+    selection.weights.push_back(layer->weights);
+  }
+  return selection;
+}
+
 // JSON has no NaN.
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json SelectionJson(const SelectionInspection& selection) {
+  Json decisions = Json::array();
+  for (const SelectionDecision& decision : selection.decisions) {
+    decisions.push_back({{"step", decision.step},
+                         {"moved", decision.moved},
+                         {"duality_gap", Number(decision.duality_gap)}});
+  }
+  const SelectionSummary& summary = selection.summary;
+  return {
+      {"phase", summary.phase},
+      {"temperature", Number(summary.temperature)},
+      {"target_cost", Number(summary.target_cost)},
+      {"expected_cost", Number(summary.expected_cost)},
+      {"hard_cost", Number(summary.hard_cost)},
+      {"entropy", Number(summary.entropy)},
+      {"decided", summary.decided},
+      {"moved", summary.moved},
+      {"duality_gap", Number(summary.duality_gap)},
+      {"budget",
+       {{"kind", BudgetKindName(selection.budget.kind)},
+        {"value", selection.budget.value},
+        {"length", selection.budget.length}}},
+      {"decisions", decisions},
+      {"weights_step", selection.weights_step},
+      {"candidates", selection.candidates},
+      {"weights", selection.weights},
+      {"plan", selection.plan},
+  };
+}
 
 }  // namespace
 
@@ -131,6 +181,7 @@ Inspection Inspect(const RunLog& log, std::optional<int64_t> step) {
       inspection.groups.back().push_back(*group);
     }
   }
+  inspection.selection = InspectSelection(log, record);
   MeasureTimes(log.metrics.steps, inspection);
   return inspection;
 }
@@ -148,7 +199,7 @@ std::string InspectionJson(const Inspection& inspection) {
                      {"seconds", Number(time.seconds)},
                      {"deciding_seconds", Number(time.deciding_seconds)}});
   }
-  const Json object = {
+  Json object = {
       {"name", inspection.name},
       {"attention", inspection.attention},
       {"step", inspection.step},
@@ -167,6 +218,7 @@ std::string InspectionJson(const Inspection& inspection) {
       {"timed_steps", inspection.timed_steps},
       {"deciding_steps", inspection.deciding_steps},
   };
+  if (inspection.selection) object["selection"] = SelectionJson(*inspection.selection);
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -12,13 +12,10 @@
 #include "aah/lab/window_history.h"
 #include "inspect/group_tree.h"
 #include "inspect/heat_map.h"
+#include "inspect/selection_text.h"
 
 namespace aah {
 namespace {
-
-std::string Title(std::string_view text, bool colour) {
-  return colour ? "\x1b[1m" + std::string(text) + "\x1b[0m" : std::string(text);
-}
 
 int Smallest(const HeadMap& values) {
   int smallest = values.front().front();
@@ -56,6 +53,9 @@ std::string WindowsText(const Inspection& inspection, bool colour) {
   if (inspection.window_step > 0) {
     text += " (last changed in " + std::to_string(inspection.window_step) + ")";
   }
+  if (inspection.selection && inspection.selection->summary.phase == "search") {
+    text += ";\nwhile all are mixed, the widest one that it still computes";
+  }
   text += "\n";
   const int low = Smallest(inspection.windows);
   return text +
@@ -63,15 +63,22 @@ std::string WindowsText(const Inspection& inspection, bool colour) {
 }
 
 std::string ChangesText(const Inspection& inspection, bool colour) {
-  const int64_t decisions =
-      *std::max_element(inspection.decision_counts.begin(), inspection.decision_counts.end());
+  std::vector<int64_t> layer_decisions = inspection.decision_counts;
+  if (inspection.selection) {
+    std::fill(layer_decisions.begin(), layer_decisions.end(),
+              std::ssize(inspection.selection->decisions));
+  }
+  const int64_t decisions = *std::max_element(layer_decisions.begin(), layer_decisions.end());
   const int largest = Largest(inspection.change_counts);
   const std::string title = Title("Changes", colour) + ": ";
-  if (largest == 0 && decisions == 0) {
-    return title + "none; nothing decided the windows, they are as the config says.\n";
+  if (largest == 0 && (decisions == 0 || inspection.selection)) {
+    return title + (inspection.selection
+                        ? "none up to now.\n"
+                        : "none; nothing decided the windows, they are as the config says.\n");
   }
   std::string text = title + "how often each head's window became another one in ";
-  text += decisions == 0 ? "the run\n" : std::to_string(decisions) + " decisions\n";
+  text += decisions == 0 || inspection.selection ? "the run\n"
+                                                 : std::to_string(decisions) + " decisions\n";
   text += HeatMapText(inspection.change_counts, {colour, false, 0, std::max(1, largest)});
   Table table({"layer", "decisions", "changes of\na head, mean", "heads that\nchanged"});
   for (size_t layer = 0; layer < inspection.change_counts.size(); ++layer) {
@@ -79,7 +86,7 @@ std::string ChangesText(const Inspection& inspection, bool colour) {
     int64_t sum = 0;
     for (const int count : counts) sum += count;
     const auto changed = std::count_if(counts.begin(), counts.end(), [](int n) { return n > 0; });
-    table.AddRow({std::to_string(layer), std::to_string(inspection.decision_counts[layer]),
+    table.AddRow({std::to_string(layer), std::to_string(layer_decisions[layer]),
                   FormatFixed(static_cast<double>(sum) / static_cast<double>(counts.size()), 1),
                   std::to_string(changed) + " of " + std::to_string(counts.size())});
   }
@@ -144,7 +151,9 @@ std::string InspectionText(const Inspection& inspection, const InspectionTextOpt
             options.layer.value_or(0), ": the model has layers 0 to ", layers - 1,
             "; the nearest is ", std::clamp(options.layer.value_or(0), 0, layers - 1));
   return Heading(inspection, options.colour) + "\n" + WindowsText(inspection, options.colour) +
-         "\n" + ChangesText(inspection, options.colour) + "\n" + GroupsText(inspection, options) +
+         "\n" + ChangesText(inspection, options.colour) + "\n" +
+         (inspection.selection ? SelectionText(inspection, options)
+                               : GroupsText(inspection, options)) +
          "\n" + TimesText(inspection, options.colour);
 }
 

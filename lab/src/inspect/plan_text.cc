@@ -28,10 +28,6 @@ std::string Plain(std::string_view text) {
   return plain;
 }
 
-std::string Title(std::string_view text, bool colour) {
-  return colour ? "\x1b[1m" + std::string(text) + "\x1b[0m" : std::string(text);
-}
-
 std::string Thousands(int64_t value) { return FormatThousands(static_cast<double>(value)); }
 
 std::string KindText(const WindowBudget& measure) {

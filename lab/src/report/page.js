@@ -134,17 +134,11 @@ function drawLoss(axis) {
     legend: {orientation: "h", y: 1.08}, font: {size: 13}, plot_bgcolor: "#fff",
   };
   Plotly.react("loss", lossTraces(axis), layout, {displaylogo: false, responsive: true});
-  for (const button of byId("axis").children) {
-    button.className = button.dataset.axis === axis ? "on" : "";
-  }
+  markChoice(byId("axis"), axis);
 }
 
 function addAxisButtons() {
-  for (const [axis, label] of [["step", "by step"], ["time", "by training time"]]) {
-    const button = element("button", byId("axis"), label);
-    button.dataset.axis = axis;
-    button.onclick = () => drawLoss(axis);
-  }
+  addChoice(byId("axis"), [["step", "by step"], ["time", "by training time"]], drawLoss);
 }
 
 // ---- Settings and machine ----
@@ -185,6 +179,7 @@ addAxisButtons();
 drawLoss("step");
 drawAllocated();
 addMaps();
+addSearch();
 addTree();
 fillSettings();
 fillMachines();

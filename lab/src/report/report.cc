@@ -15,18 +15,23 @@
 #include "aah/lab/run_log.h"
 #include "aah/lab/table.h"
 #include "aah/model/train_config.h"
+#include "report/selection_data.h"
 #include "report/window_data.h"
 
 // Put into the program by assets.S.
 extern "C" {
-extern const char aah_page_html[];       // NOLINT(readability-identifier-naming)
-extern const char aah_page_html_end[];   // NOLINT(readability-identifier-naming)
-extern const char aah_page_js[];         // NOLINT(readability-identifier-naming)
-extern const char aah_page_js_end[];     // NOLINT(readability-identifier-naming)
-extern const char aah_windows_js[];      // NOLINT(readability-identifier-naming)
-extern const char aah_windows_js_end[];  // NOLINT(readability-identifier-naming)
-extern const char aah_plotly_js[];       // NOLINT(readability-identifier-naming)
-extern const char aah_plotly_js_end[];   // NOLINT(readability-identifier-naming)
+extern const char aah_page_html[];        // NOLINT(readability-identifier-naming)
+extern const char aah_page_html_end[];    // NOLINT(readability-identifier-naming)
+extern const char aah_page_js[];          // NOLINT(readability-identifier-naming)
+extern const char aah_page_js_end[];      // NOLINT(readability-identifier-naming)
+extern const char aah_heat_map_js[];      // NOLINT(readability-identifier-naming)
+extern const char aah_heat_map_js_end[];  // NOLINT(readability-identifier-naming)
+extern const char aah_search_js[];        // NOLINT(readability-identifier-naming)
+extern const char aah_search_js_end[];    // NOLINT(readability-identifier-naming)
+extern const char aah_windows_js[];       // NOLINT(readability-identifier-naming)
+extern const char aah_windows_js_end[];   // NOLINT(readability-identifier-naming)
+extern const char aah_plotly_js[];        // NOLINT(readability-identifier-naming)
+extern const char aah_plotly_js_end[];    // NOLINT(readability-identifier-naming)
 }
 
 namespace aah {
@@ -154,7 +159,7 @@ Json PageData(const std::vector<RunLog>& logs, const std::string& title) {
   Json runs = Json::array();
   for (size_t i = 0; i < logs.size(); ++i) {
     const RunLog& log = logs[i];
-    runs.push_back({
+    Json run = {
         {"name", log.name},
         {"folder", log.folder},
         {"finished", log.metrics.summary.has_value()},
@@ -163,7 +168,10 @@ Json PageData(const std::vector<RunLog>& logs, const std::string& title) {
         {"validation", ValidationJson(log.metrics.validations)},
         {"windows", WindowData(log, slider.shown)},
         {"config", RunConfigYaml(log.config)},
-    });
+    };
+    const Json selection = SelectionData(log);
+    if (!selection.is_null()) run["selection"] = selection;
+    runs.push_back(run);
   }
   return {
       {"title", title},
@@ -209,7 +217,9 @@ std::string ReportPage(const std::vector<RunLog>& logs, const std::string& title
   std::string filled;
   Fill(page, "@DATA@", ScriptSafe(PageData(logs, title)), filled);
   Fill(page, "@PLOTLY@", Asset(aah_plotly_js, aah_plotly_js_end), filled);
+  Fill(page, "@HEAT_MAP@", Asset(aah_heat_map_js, aah_heat_map_js_end), filled);
   Fill(page, "@WINDOWS@", Asset(aah_windows_js, aah_windows_js_end), filled);
+  Fill(page, "@SEARCH@", Asset(aah_search_js, aah_search_js_end), filled);
   Fill(page, "@SCRIPT@", Asset(aah_page_js, aah_page_js_end), filled);
   filled += page;
   return filled;

@@ -19,14 +19,6 @@
 namespace aah {
 namespace {
 
-// Four digits: what a page shows, at half the size.
-Json Rounded(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return std::strtod(text.data(), nullptr);
-}
-
 Json GroupJson(const GroupRecord& group) {
   const bool cut = group.raw_index && group.index && *group.raw_index != *group.index;
   Json json = {
@@ -81,6 +73,13 @@ Json StatesJson(const WindowHistory& history, const std::vector<int64_t>& slider
 }
 
 }  // namespace
+
+Json Rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.4g", value);
+  return std::strtod(text.data(), nullptr);
+}
 
 std::vector<int64_t> Spread(const std::vector<int64_t>& steps, size_t most) {
   if (steps.size() <= most) return steps;

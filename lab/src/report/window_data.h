@@ -15,6 +15,9 @@ namespace aah {
 inline constexpr size_t kMostSliderSteps = 300;
 inline constexpr size_t kMostGroupings = 40;
 
+// Four digits: what a page shows, at half the size. JSON has no NaN: null.
+Json Rounded(double value);
+
 // At most `most` of `steps`, evenly spread, the first and the last among them. REQUIRES: most >= 2.
 std::vector<int64_t> Spread(const std::vector<int64_t>& steps, size_t most);
 

@@ -1,26 +1,6 @@
 "use strict";
 // ---- Windows: allocated context, heat maps with a slider, the hierarchy of a layer ----
-// Shared with the main script: data, runs, colour, dash, byId, element.
-
-const viridis = [[253, 231, 37], [144, 215, 67], [53, 183, 121], [33, 145, 140], [49, 104, 142],
-                 [68, 57, 131], [68, 1, 84]];  // small windows light, large ones dark
-
-function logScale() {
-  const all = runs.flatMap((run) => run.windows.values);
-  const most = Math.max(...all), least = Math.min(...all, most / 2);
-  return {low: Math.log2(least), high: Math.log2(most)};
-}
-
-function windowColour(window, scale, alpha) {
-  const place = (Math.log2(window) - scale.low) / (scale.high - scale.low) * (viridis.length - 1);
-  const at = Math.max(0, Math.min(viridis.length - 2, Math.floor(place)));
-  const mix = Math.max(0, Math.min(1, place - at));
-  const rgb = viridis[at].map((from, i) => Math.round(from + mix * (viridis[at + 1][i] - from)));
-  return `rgba(${rgb.join(",")},${alpha})`;
-}
-
-const plotlyScale = (colours) =>
-    colours.map((c, i) => [i / (colours.length - 1), `rgb(${c.join(",")})`]);
+// Shared with the main script: data, runs, colour, dash, byId, element; with heat_map.js its maps.
 
 // ---- Allocated context over steps ----
 function drawAllocated() {
@@ -39,7 +19,8 @@ function drawAllocated() {
 }
 
 // ---- Heat maps ----
-const maps = {index: 0, show: "windows", timer: null, boxes: []};
+const maps = {show: "windows", slider: null, boxes: []};
+const allWindows = () => runs.flatMap((run) => run.windows.values);
 
 // [layers][heads] of windows after the slider's first index + 1 steps.
 function windowsAt(run, index) {
@@ -51,107 +32,57 @@ function windowsAt(run, index) {
   return Array.from({length: layers}, (_, layer) => flat.slice(layer * heads, (layer + 1) * heads));
 }
 
-function mapTrace(run, last, scale, cell) {
-  const changes = maps.show === "changes";
-  const values = changes ? run.windows.changes : windowsAt(run, maps.index);
-  const mostChanges = Math.max(1, ...runs.flatMap((r) => r.windows.changes.flat()));
-  const ticks = [];
-  const stride = Math.max(1, Math.round((scale.high - scale.low) / 4));
-  for (let power = Math.floor(scale.high); power >= scale.low; power -= stride) ticks.push(power);
-  return {
-    type: "heatmap", z: changes ? values : values.map((row) => row.map(Math.log2)), text: values,
-    texttemplate: cell >= 32 ? "%{text}" : "", textfont: {size: 10}, xgap: 1, ygap: 1,
-    zmin: changes ? 0 : scale.low, zmax: changes ? mostChanges : scale.high,
-    colorscale: changes ? [[0, "#f3f4f6"], [1, "#b02a50"]] : plotlyScale(viridis),
-    showscale: last,
-    colorbar: changes ? {thickness: 12, title: {text: "changes"}} :
-        {tickvals: ticks, ticktext: ticks.map((p) => String(2 ** p)), thickness: 12,
-         title: {text: "window"}},
-    hovertemplate: "layer %{y}, head %{x}<br>" +
-        (changes ? `%{text} changes in ${run.windows.decisions} decisions` : "%{text} tokens") +
-        "<extra></extra>",
-  };
+function changeShades() {
+  const most = Math.max(1, ...runs.flatMap((run) => run.windows.changes.flat()));
+  return {place: (count) => count, low: 0, high: most, colours: [[0, "#f3f4f6"], [1, "#b02a50"]],
+          bar: {thickness: 12, title: {text: "changes", side: "right"}}};
 }
 
 function drawMaps() {
-  const scale = logScale();
+  const changes = maps.show === "changes";
+  const shades = changes ? changeShades() : windowShades(logScale(allWindows()));
   runs.forEach((run, index) => {
     if (!maps.boxes[index]) maps.boxes[index] = element("div", byId("maps"));
-    const {heads, layers} = run.windows;
-    const cell = Math.max(20, Math.min(44, 380 / heads));
-    const last = index === runs.length - 1;
-    const layout = {
-      title: {text: run.name, font: {size: 14, color: colour(index)}, x: 0.02},
-      width: Math.max(150, 60 + cell * heads) + (last ? 80 : 0),
-      height: 90 + Math.max(cell * 0.8 * layers, 60),
-      margin: {l: 50, r: last ? 90 : 10, t: 34, b: 44},
-      xaxis: {title: {text: "head"}, dtick: heads > 16 ? 4 : 1, zeroline: false, showgrid: false},
-      yaxis: {title: {text: "layer"}, dtick: layers > 16 ? 4 : 1, autorange: "reversed",
-              zeroline: false, showgrid: false},
-      font: {size: 12},
-    };
-    Plotly.react(maps.boxes[index], [mapTrace(run, last, scale, cell)], layout,
-                 {displayModeBar: false});
+    const {decisions} = run.windows;
+    const times = "%{text} changes" + (decisions ? ` in ${decisions} decisions` : "");
+    drawHeatMap(maps.boxes[index],
+                changes ? run.windows.changes : windowsAt(run, maps.slider.index), {
+      title: run.name, titleColour: colour(index), shades, showBar: index === runs.length - 1,
+      hover: "layer %{y}, head %{x}<br>" + (changes ? times : "%{text} tokens"),
+      width: pageWidth(),
+    });
   });
-  const steps = data.slider.steps;
-  byId("map_step").textContent = steps.length ? "step " + steps[maps.index].toLocaleString("en-US")
-                                              : "no step logged";
-  byId("map_slider").value = maps.index;
 }
 
 function setShown(show) {
   maps.show = show;
-  for (const button of byId("map_kind").children) {
-    button.className = button.dataset.show === show ? "on" : "";
-  }
+  maps.slider.stop();
+  markChoice(byId("map_kind"), show);
   byId("map_steps").style.visibility = show === "windows" ? "visible" : "hidden";
-  drawMaps();
-}
-
-function stopPlaying() {
-  clearInterval(maps.timer);
-  maps.timer = null;
-  byId("map_play").textContent = "play";
-}
-
-function playOrStop() {
-  if (maps.timer) return stopPlaying();
-  const steps = data.slider.steps;
-  if (maps.index === steps.length - 1) maps.index = 0;
-  byId("map_play").textContent = "stop";
-  maps.timer = setInterval(() => {
-    if (maps.index === steps.length - 1) return stopPlaying();
-    ++maps.index;
-    drawMaps();
-  }, Math.max(60, Math.min(400, 12000 / steps.length)));
+  maps.slider.show();
 }
 
 function addMaps() {
   const {steps, all} = data.slider;
-  maps.index = Math.max(0, steps.length - 1);
-  const slider = byId("map_slider");
-  slider.max = maps.index;
-  slider.oninput = () => {
-    stopPlaying();
-    maps.index = Number(slider.value);
-    drawMaps();
-  };
-  byId("map_play").onclick = playOrStop;
-  byId("map_steps").style.display = steps.length > 1 ? "flex" : "none";
+  maps.slider = new StepSlider("map", drawMaps);
+  maps.slider.setSteps(steps);
   const changing = runs.some((run) => run.windows.changes.flat().some((count) => count > 0));
+  const learning = runs.some((run) => run.selection);
   if (changing) {
-    for (const [show, label] of [["windows", "windows"], ["changes", "how often they changed"]]) {
-      const button = element("button", byId("map_kind"), label);
-      button.dataset.show = show;
-      button.onclick = () => { stopPlaying(); setShown(show); };
-    }
+    addChoice(byId("map_kind"), [["windows", "windows"], ["changes", "how often they changed"]],
+              setShown);
   }
   byId("map_note").textContent = !changing
-      ? "No window changed in these runs: nothing decided them, they are as the settings say."
+      ? "No window changed in these runs" +
+        (learning ? "." : ": nothing decided them, they are as the settings say.")
       : steps.length < all
       ? `The slider stops at ${steps.length} of the ${all.toLocaleString("en-US")} steps in which ` +
         "a window changed."
       : "The slider stops at every step in which a window changed.";
+  if (learning) {
+    byId("map_note").textContent +=
+        " While windows are searched, the widest that a head still computes.";
+  }
   setShown("windows");
 }
 
@@ -201,7 +132,7 @@ function drawTree() {
   const grouping = tree.run.windows.groupings[tree.index];
   const groups = grouping.layers[tree.layer];
   byId("tree_step").textContent = "step " + grouping.step.toLocaleString("en-US");
-  const {nodes, links} = treeData(groups, logScale());
+  const {nodes, links} = treeData(groups, logScale(allWindows()));
   const levels = groups.length ? Math.max(...groups.map((group) => group[0])) + 1 : 0;
   const trace = {
     type: "sankey", arrangement: "snap",

@@ -21,6 +21,8 @@ struct RunLog {
   RunMetrics metrics;
   std::vector<WindowRecord> windows;
   std::vector<GroupRecord> groups;
+  std::vector<SelectionRecord> selection;
+  bool has_plan = false;  // whether there is a plan.json
   std::optional<MachineFacts> machine;
 };
 
