@@ -68,8 +68,8 @@ function searchTraces({curve, decisions, phases, budget}) {
 }
 
 function drawCurves() {
-  const {phases, curve, decisions} = search.run.selection;
-  if (!curve.step.length) return Plotly.purge("search_curves");
+  const {phases, decisions} = search.run.selection;
+  if (phases.every(([phase]) => phase === "warmup")) return Plotly.purge("search_curves");
   const snapshot = search.slider.steps[search.slider.index];
   const grid = {gridcolor: "#e9edf1", zeroline: false};
   const narrow = pageWidth() < 600;  // where the legend has a line for each name
