@@ -53,7 +53,8 @@ std::string Refusal(const AttentionConfig& attention) {
 TEST(AttentionVariants, NamesOfTheTable) {
   std::vector<std::string> names;
   for (const AttentionVariantEntry& entry : AttentionVariants()) names.emplace_back(entry.name);
-  EXPECT_THAT(names, ElementsAre("full", "sdpa", "window", "windows", "aah"));
+  EXPECT_THAT(names,
+              ElementsAre("full", "sdpa", "window", "windows", "aah", "learned", "aah_learned"));
 }
 
 TEST(AttentionVariants, WindowsInForce) {

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "aah/error.h"
 #include "aah/io/json.h"
-#include "aah/model/torch_parallel.h"
+#include "layers/controller_io.h"
 #include "layers/variants.h"
 
 namespace aah {
@@ -33,113 +32,6 @@ class AddTime {
   double* seconds_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-// float32 with a unit last stride, copied only where it is not so already.
-at::Tensor AsFloat(const at::Tensor& tensor) {
-  const at::Tensor plain = tensor.detach().to(at::kFloat);
-  return plain.stride(3) == 1 ? plain : plain.contiguous();
-}
-
-ConstView4<float> ViewOf(const at::Tensor& tensor) {
-  ConstView4<float> view;
-  view.data = tensor.const_data_ptr<float>();
-  for (size_t axis = 0; axis < 4; ++axis) {
-    view.shape[axis] = tensor.size(static_cast<int64_t>(axis));
-    view.strides[axis] = tensor.stride(static_cast<int64_t>(axis));
-  }
-  return view;
-}
-
-template <typename Element>
-constexpr at::ScalarType kType = at::kFloat;
-template <>
-constexpr at::ScalarType kType<int32_t> = at::kInt;
-template <>
-constexpr at::ScalarType kType<double> = at::kDouble;
-
-template <typename Element>
-at::Tensor ToTensor(std::span<const Element> values) {
-  at::Tensor tensor =
-      at::empty({static_cast<int64_t>(values.size())}, at::TensorOptions(kType<Element>));
-  std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<Element>());
-  return tensor;
-}
-
-// Looks up the arrays of a PolicyState by name, checks their type and counts them.
-class StateReader {
- public:
-  explicit StateReader(const PolicyState& state) : state_(state) {}
-
-  template <typename Element>
-  std::span<const Element> Array(const std::string& name) {
-    const auto found = state_.tensors.find(name);
-    AAH_CHECK(found != state_.tensors.end(), kStateName, ": ", name, " is missing");
-    const at::Tensor& tensor = found->second;
-    AAH_CHECK(tensor.scalar_type() == kType<Element> && tensor.dim() == 1 && tensor.is_contiguous(),
-              kStateName, ": ", name, ": expected a vector of ", c10::toString(kType<Element>),
-              ", got ", c10::toString(tensor.scalar_type()), " of ", tensor.dim(), " dimensions");
-    ++read_;
-    return {tensor.const_data_ptr<Element>(), static_cast<size_t>(tensor.numel())};
-  }
-
-  void ReadInto(const std::string& name, std::span<double> values) {
-    const std::span<const double> stored = Array<double>(name);
-    AAH_CHECK(stored.size() == values.size(), kStateName, ": ", name, ": expected ", values.size(),
-              " numbers, got ", stored.size());
-    std::copy(stored.begin(), stored.end(), values.begin());
-  }
-
-  void Finish() const {
-    AAH_CHECK(read_ == state_.tensors.size(), kStateName, ": expected ", read_, " arrays, got ",
-              state_.tensors.size());
-  }
-
- private:
-  const PolicyState& state_;
-  size_t read_ = 0;
-};
-
-// A field of ControlState into a PolicyState: whole numbers go into `json`, the rest are arrays.
-struct FieldSaver {
-  std::string prefix;
-  PolicyState& state;
-  Json& json;
-
-  void operator()(const char* name, int64_t field) const { json[name] = field; }
-  template <typename Element>
-  void operator()(const char* name, const std::vector<Element>& field) const {
-    state.tensors[prefix + name] = ToTensor(std::span<const Element>(field));
-  }
-  void operator()(const char* name, const std::vector<FeatureRow>& field) const {
-    const float* first = field.empty() ? nullptr : field.front().data();
-    state.tensors[prefix + name] = ToTensor(std::span(first, field.size() * kFeatureCount));
-  }
-};
-
-// And back.
-struct FieldRestorer {
-  std::string prefix;
-  StateReader& reader;
-  const Json& json;
-
-  void operator()(const char* name, int64_t& field) const {
-    field = JsonMember<int64_t>(json, name, kStateName);
-  }
-  template <typename Element>
-  void operator()(const char* name, std::vector<Element>& field) const {
-    const std::span<const Element> values = reader.Array<Element>(prefix + name);
-    field.assign(values.begin(), values.end());
-  }
-  void operator()(const char* name, std::vector<FeatureRow>& field) const {
-    const std::span<const float> values = reader.Array<float>(prefix + name);
-    AAH_CHECK(values.size() % kFeatureCount == 0, kStateName, ": ", prefix, name,
-              ": expected rows of ", kFeatureCount, " features, got ", values.size(), " numbers");
-    field.resize(values.size() / kFeatureCount);
-    if (!values.empty()) std::memcpy(field.data(), values.data(), values.size_bytes());
-  }
-};
-
-std::string LayerPrefix(size_t layer) { return "layer" + std::to_string(layer) + "."; }
 
 }  // namespace
 
@@ -221,10 +113,7 @@ void AahPolicy::Advance(const AttentionInputs& inputs, Layer& layer) {
 
 void AahPolicy::Measure(const AttentionInputs& inputs, ProjectionSums& sums) {
   const AddTime timer(&features_seconds_);
-  const at::Tensor query = AsFloat(inputs.query);
-  const at::Tensor key = AsFloat(inputs.key);
-  const at::Tensor value = AsFloat(inputs.value);
-  sums.AddBatch(ViewOf(query), ViewOf(key), ViewOf(value), TorchParallel());
+  AddProjections(inputs, sums);
 }
 
 void AahPolicy::Reduce(Layer& layer) const {
@@ -246,13 +135,7 @@ bool AahPolicy::WantsStatistics(const AttentionInputs& inputs) const {
 
 void AahPolicy::Observe(const AttentionInputs& inputs, const LayerStatistics& statistics) {
   const AddTime timer(&features_seconds_);
-  const at::Tensor rows =
-      at::stack({statistics.entropy, statistics.norm, statistics.usage}).to(at::kFloat);
-  const auto row = [&](size_t index) {
-    const auto heads = static_cast<size_t>(rows.size(1));
-    return std::span(rows.const_data_ptr<float>() + index * heads, heads);
-  };
-  layers_[static_cast<size_t>(inputs.layer)].statistics.AddPass(row(0), row(1), row(2));
+  AddStatistics(statistics, layers_[static_cast<size_t>(inputs.layer)].statistics);
 }
 
 std::vector<std::vector<int32_t>> AahPolicy::windows() const {
@@ -277,9 +160,8 @@ PolicyState AahPolicy::Save() const {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     Json& numbers = json["layers"].emplace_back(Json::object());
-    VisitControlState(layer.controller.state(), FieldSaver{LayerPrefix(i), state, numbers});
-    state.tensors[LayerPrefix(i) + "projection_sums"] = ToTensor(layer.projections.values());
-    state.tensors[LayerPrefix(i) + "statistic_sums"] = ToTensor(layer.statistics.values());
+    SaveController(layer.controller.state(), LayerPrefix(i), state, numbers);
+    SaveSums(layer.projections, layer.statistics, LayerPrefix(i), state);
   }
   state.json = json.dump();
   return state;
@@ -297,14 +179,11 @@ void AahPolicy::Restore(const PolicyState& state) {
   const Json& numbers = JsonAt(json, "layers", kStateName);
   AAH_CHECK(numbers.is_array() && numbers.size() == layers_.size(), kStateName, ": expected ",
             layers_.size(), " layers, got ", numbers.size());
-  StateReader reader(state);
+  StateReader reader(state, kStateName);
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
-    ControlState control;
-    VisitControlState(control, FieldRestorer{LayerPrefix(i), reader, numbers[i]});
-    layer.controller.set_state(std::move(control));
-    reader.ReadInto(LayerPrefix(i) + "projection_sums", layer.projections.values());
-    reader.ReadInto(LayerPrefix(i) + "statistic_sums", layer.statistics.values());
+    layer.controller.set_state(ReadController(LayerPrefix(i), numbers[i], reader));
+    ReadSums(LayerPrefix(i), reader, layer.projections, layer.statistics);
   }
   reader.Finish();
 }

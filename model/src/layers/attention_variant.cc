@@ -16,6 +16,9 @@ const std::vector<AttentionVariantEntry>& AttentionVariants() {
        &MakeAahAttention},
       {"learned", "windows that gradients choose within a budget (attention.learned)",
        &MakeLearnedAttention},
+      {"aah_learned",
+       "AAH's scorers trained by gradients within a budget (attention.learned, attention.control)",
+       &MakeAahLearnedAttention},
   };
   return table;
 }

@@ -25,6 +25,10 @@ std::unique_ptr<AttentionVariant> MakeAahAttention(const AttentionConfig& attent
 std::unique_ptr<AttentionVariant> MakeLearnedAttention(const AttentionConfig& attention,
                                                        const ModelConfig& model);
 
+// learned/scorer_logits.cc
+std::unique_ptr<AttentionVariant> MakeAahLearnedAttention(const AttentionConfig& attention,
+                                                          const ModelConfig& model);
+
 // sdpa.cc
 std::unique_ptr<AttentionVariant> MakeSdpaAttention(const AttentionConfig& attention,
                                                     const ModelConfig& model);

@@ -68,6 +68,7 @@ constexpr std::array<std::pair<std::string_view, SelectionEstimator>, 2> kEstima
 // The variant whose windows a controller decides, and those that learn them.
 constexpr std::string_view kControlled = "aah";
 constexpr std::string_view kLearned = "learned";
+constexpr std::string_view kLearnedScorers = "aah_learned";
 
 constexpr ConfigRange kFraction = {.min = 0, .max = 0.999999999};
 constexpr ConfigRange kCount = {.min = 1, .max = 1e9};
@@ -164,21 +165,23 @@ void VisitOptimizer(Optimizer& optimizer, Fields fields) {
 }
 
 // The controller's settings, by the names of METHOD.md. Its ranges that depend on one another are
-// CheckControlOptions'.
+// CheckControlOptions'. `decides`: not only groups, it decides windows and when to.
 template <typename Control, typename Fields>
-void VisitControl(Control& control, Fields fields) {
+void VisitControl(Control& control, bool decides, Fields fields) {
   constexpr ConfigRange kCosine = {.min = -1, .max = 1};
   constexpr ConfigRange kPast = {.min = 0, .max = 0.999999};
   constexpr ConfigRange kScale = {.min = -1e6, .max = 1e6};
   constexpr ConfigRange kHidden = {.min = 1, .max = 16384};
   auto& hierarchy = control.hierarchy;
-  fields.Value("windows", control.windows);
-  fields.Value("min_window", control.min_window, {.min = 1, .max = 2147483647});
-  fields.Value("warmup_steps", control.warmup_steps, kCountOrZero);
+  if (decides) {
+    fields.Value("windows", control.windows);
+    fields.Value("min_window", control.min_window, {.min = 1, .max = 2147483647});
+    fields.Value("warmup_steps", control.warmup_steps, kCountOrZero);
+    fields.Value("ramp_steps", control.ramp_steps, kCountOrZero);
+    fields.Value("window_ema", control.window_ema, kPast);
+  }
   fields.Value("control_interval", control.control_interval, kCount);
-  fields.Value("ramp_steps", control.ramp_steps, kCountOrZero);
   fields.Value("feature_ema", control.feature_ema, kPast);
-  fields.Value("window_ema", control.window_ema, kPast);
   fields.Value("sim_threshold", hierarchy.sim_threshold, kCosine);
   fields.Value("super_threshold", hierarchy.super_threshold, kCosine);
   fields.Enum("upper_metric", hierarchy.upper_metric, kMetrics);
@@ -200,9 +203,18 @@ void VisitControl(Control& control, Fields fields) {
   fields.Value("seed", control.seed);
 }
 
-// Learned windows. Ranges that depend on one another are LearnedAttention's.
+// Keys that VisitControl leaves out, with what takes their place in `aah_learned`.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDecisionKeys = {
+    {{"windows", "candidates are attention.learned.candidates"},
+     {"min_window", "windows are attention.learned.candidates"},
+     {"warmup_steps", "warm-up is attention.learned.warmup"},
+     {"ramp_steps", "way from full attention is attention.learned.search"},
+     {"window_ema", "steadiness is attention.learned.hysteresis"}}};
+
+// Learned windows, by free logits or by scorers. Ranges that depend on one another are
+// LearnedAttention's.
 template <typename Learned, typename Fields>
-void VisitLearned(Learned& learned, Fields fields) {
+void VisitLearned(Learned& learned, bool scorers, Fields fields) {
   constexpr ConfigRange kPositive = {.min = 1e-9, .max = 1e9};
   constexpr ConfigRange kZeroOrMore = {.min = 0, .max = 1e9};
   fields.Value("candidates", learned.candidates);
@@ -219,7 +231,11 @@ void VisitLearned(Learned& learned, Fields fields) {
   fields.Value("temperature", learned.temperature, kPositive);
   fields.Value("final_temperature", learned.final_temperature, kPositive);
   fields.Value("penalty", learned.penalty, kZeroOrMore);
-  fields.Value("learning_rate", learned.learning_rate, kPositive);
+  if (scorers) {
+    fields.Value("scorer_learning_rate", learned.scorer_learning_rate, kPositive);
+  } else {
+    fields.Value("learning_rate", learned.learning_rate, kPositive);
+  }
   fields.Value("drop_below", learned.drop_below, {.min = 0, .max = 0.5});
   fields.Value("seed", learned.seed);
 }
@@ -233,8 +249,9 @@ struct AttentionKeys {
 };
 
 AttentionKeys KeysOf(std::string_view variant) {
-  const bool controlled = variant == kControlled;
-  const bool learned = variant == kLearned;
+  const bool scorers = variant == kLearnedScorers;
+  const bool controlled = variant == kControlled || scorers;
+  const bool learned = variant == kLearned || scorers;
   const bool table = !controlled && !learned;
   return {.window = table, .windows = table, .control = controlled, .learned = learned};
 }
@@ -243,9 +260,9 @@ template <typename Attention, typename Fields>
 void VisitAttention(Attention& attention, const AttentionKeys& keys, Fields fields) {
   if (keys.control) {
     fields.Value("regime", attention.control.regime);
-    VisitControl(attention.control, fields.Section("control"));
+    VisitControl(attention.control, !keys.learned, fields.Section("control"));
   }
-  if (keys.learned) VisitLearned(attention.learned, fields.Section("learned"));
+  if (keys.learned) VisitLearned(attention.learned, keys.control, fields.Section("learned"));
   if (keys.window) fields.Value("window", attention.window, {.min = 0, .max = 2147483647});
   if (keys.windows) fields.Value("windows", attention.windows, {.min = 1, .max = 2147483647});
   fields.Value("sinks", attention.sinks, {.min = 0, .max = 2147483647});
@@ -318,6 +335,32 @@ void ReadPlan(ConfigReader& section, const ModelConfig& model, AttentionConfig& 
   }
 }
 
+// Before the section is read: what its variant has no use for, with the way out.
+void RefuseUnusedKeys(ConfigReader& section, const std::string& variant) {
+  const AttentionKeys keys = KeysOf(variant);
+  const auto refuse = [&](std::string_view key, std::string_view owner) {
+    section.Check(!section.Has(key), key, "has no use with attention.variant '", variant,
+                  "'; remove it or set the variant to ", owner);
+  };
+  if (!keys.control) {
+    refuse("regime", kControlled);
+    refuse("control", kControlled);
+  }
+  if (!keys.learned) refuse("learned", kLearned);
+  for (const char* key : {"window", "windows"}) {
+    section.Check(keys.window || !section.Has(key), key, "has no use where windows are chosen by '",
+                  variant, "'; its candidates are attention.",
+                  keys.learned ? "learned.candidates" : "control.windows");
+  }
+  if (keys.control && keys.learned && section.Has("control")) {
+    ConfigReader control = section.Section("control");
+    for (const auto& [key, instead] : kDecisionKeys) {
+      control.Check(!control.Has(key), key, "has no use with attention.variant '", variant,
+                    "', whose ", instead, "; remove it");
+    }
+  }
+}
+
 // Reads `attention`; what it leaves open is taken from `config`, which has been read so far.
 AttentionConfig ReadAttention(ConfigReader& reader, const RunConfig& config) {
   AttentionConfig attention;
@@ -328,6 +371,7 @@ AttentionConfig ReadAttention(ConfigReader& reader, const RunConfig& config) {
   attention.learned.seed = config.seed;
   if (reader.KindOf("attention") == ConfigKind::kScalar) {
     NameAttention(reader.Get<std::string>("attention", attention.variant), attention);
+    if (attention.variant == kLearnedScorers) attention.control.windows.clear();
     return attention;
   }
   ConfigReader section = reader.Section("attention");
@@ -345,24 +389,11 @@ AttentionConfig ReadAttention(ConfigReader& reader, const RunConfig& config) {
   if (section.Has("regime") || section.Has("control")) attention.variant = kControlled;
   if (section.Has("learned")) attention.variant = kLearned;
   NameAttention(section.Get<std::string>("variant", attention.variant), attention);
-  const AttentionKeys keys = KeysOf(attention.variant);
-  const auto refuse = [&](std::string_view key, std::string_view variant) {
-    section.Check(!section.Has(key), key, "has no use with attention.variant '", attention.variant,
-                  "'; remove it or set the variant to ", variant);
-  };
-  if (!keys.control) {
-    refuse("regime", kControlled);
-    refuse("control", kControlled);
-  }
-  if (!keys.learned) refuse("learned", kLearned);
-  for (const char* key : {"window", "windows"}) {
-    section.Check(keys.window || !section.Has(key), key, "has no use where windows are chosen by '",
-                  attention.variant, "'; its candidates are attention.",
-                  keys.control ? "control.windows" : "learned.candidates");
-  }
-  VisitAttention(attention, keys, FieldReader(section));
+  RefuseUnusedKeys(section, attention.variant);
+  VisitAttention(attention, KeysOf(attention.variant), FieldReader(section));
   section.Check(!attention.control.windows.empty(), "control.windows",
                 "expected at least one candidate window");
+  if (attention.variant == kLearnedScorers) attention.control.windows.clear();
   CheckRegime(section, attention.control.regime);
   return attention;
 }
@@ -434,7 +465,12 @@ void CheckRunConfig(const RunConfig& config) {
   MakeAttentionVariant(config.attention, model);
   const TrainingConfig& training = config.training;
   if (KeysOf(config.attention.variant).learned) {
-    SelectionSchedule(config.attention.learned, training.steps);
+    const SelectionSchedule schedule(config.attention.learned, training.steps);
+    AAH_CHECK(schedule.search_begin > 0 || config.attention.variant != kLearnedScorers,
+              "attention.learned.warmup: expected at least one of the ", training.steps,
+              " training steps, in which the heads are measured for the scorers, got ",
+              config.attention.learned.warmup, "; raise it to ",
+              1.0 / static_cast<double>(training.steps), " or more");
   }
   AAH_CHECK(training.micro_batch_size == 0 || training.batch_size % training.micro_batch_size == 0,
             "training.micro_batch_size: expected a divisor of training.batch_size = ",

@@ -54,8 +54,9 @@ struct AttentionConfig {
                       // rows repeat over the layers, their number divides it
   int32_t sinks = 0;  // first tokens that every query sees, >= 0
   // `aah`: regime and settings of the controller. No candidate windows: DefaultWindows(context).
+  // `aah_learned`: how heads are grouped and scored; its candidates are those of `learned`.
   ControlOptions control = {.windows = {}};
-  LearnedOptions learned;  // `learned`
+  LearnedOptions learned;  // `learned`, `aah_learned`
 };
 
 // The paper's candidates at any context: 1/8, 1/4, 1/2 and all of it, those below 1 left out.

@@ -16,7 +16,8 @@ enum class SelectionEstimator {
   kGumbel,
 };
 
-// Windows that gradients choose: variant `learned`. Fractions are of the whole run.
+// Windows that gradients choose: variants `learned` and `aah_learned`. Fractions are of the whole
+// run.
 struct LearnedOptions {
   // Ascending, each >= 1, the last one at least the context. Empty: DefaultCandidates(context).
   std::vector<int32_t> candidates;
@@ -36,9 +37,11 @@ struct LearnedOptions {
   double temperature = 1;          // at the begin of the search,
   double final_temperature = 0.3;  // and at its end
   double penalty = 1;              // loss per unit of cost above the target
-  double learning_rate = 0.05;     // of the logits
-  double drop_below = 1e-4;        // candidates of less weight are left out of a step
-  uint64_t seed = 0;               // of the noise
+  double learning_rate = 0.05;     // of the logits: `learned`
+  // Of the scorers' weights: `aah_learned`. Each of them moves many logits, hence the less.
+  double scorer_learning_rate = 3e-3;
+  double drop_below = 1e-4;  // candidates of less weight are left out of a step
+  uint64_t seed = 0;         // of the noise
 };
 
 // 16, 32, 64, ... below the context, and the context.

@@ -11,14 +11,27 @@
 
 namespace aah {
 
+// Which steps will ask the logits for gradients.
+struct MixedSteps {
+  bool current = false;
+  bool next = false;
+};
+
 // Where LearnedAttention has its logits from. An item is a query head, or a key/value head where
 // its query heads share a window.
 class SelectionLogits {
  public:
   virtual ~SelectionLogits() = default;
 
-  // Before the first forward pass of an optimiser step; `mixed`: one that will ask for gradients.
-  virtual void BeginStep(const StepPosition& /*position*/, bool /*mixed*/) {}
+  // How the logits come about, for plans: one word.
+  virtual const char* name() const = 0;
+
+  // Before the first forward pass of an optimiser step. Logits that follow from measurements take
+  // up those of the step before here, and gather their own in a step whose next one is mixed.
+  virtual void BeginStep(const StepPosition& /*position*/, MixedSteps /*mixed*/) {}
+
+  // Before the attention of every layer and training pass. Tensors may be read, never kept.
+  virtual void Observe(const AttentionInputs& /*inputs*/) {}
 
   // [items of the layer, candidates], float32, differentiable in parameters(); the same until the
   // next BeginStep or update of the parameters.

@@ -17,6 +17,8 @@ class FreeLogits final : public SelectionLogits {
       : logits_(at::zeros({layers, items, candidates}).requires_grad_()),
         learning_rate_(learning_rate) {}
 
+  const char* name() const override { return "learned"; }
+
   at::Tensor Layer(int64_t layer) const override { return logits_.select(0, layer); }
 
   std::vector<OwnParameter> parameters() override {

@@ -121,7 +121,10 @@ void LearnedAttention::BeginStep(const StepPosition& position) {
     snapshot_ = decided_;
   }
   phase_ = phase;
-  logits_->BeginStep(position, Mixes(true));
+  const bool next_mixes = phase == SelectionPhase::kPlan
+                              ? tracks(step + 1)
+                              : schedule.Phase(step + 1) == SelectionPhase::kSearch;
+  logits_->BeginStep(position, {.current = Mixes(true), .next = next_mixes});
   DrawNoise(step);
 }
 
@@ -168,6 +171,7 @@ LearnedAttention::Selection LearnedAttention::Select(int64_t layer, bool trainin
 }
 
 at::Tensor LearnedAttention::Attend(const AttentionInputs& inputs) {
+  if (inputs.training) logits_->Observe(inputs);
   if (!Mixes(inputs.training)) {
     const std::vector<int32_t> table = windows()[static_cast<size_t>(inputs.layer)];
     AttentionOperatorOptions options;
@@ -295,7 +299,8 @@ std::optional<WindowPlan> LearnedAttention::plan() const {
   plan.predicted["cost"] = CostRatio(plan.windows, shape_, sinks_, budget());
   plan.predicted["duality_gap"] = duality_gap_;
   plan.provenance.method =
-      options_.estimator == SelectionEstimator::kGumbel ? "learned, gumbel" : "learned, softmax";
+      std::string(logits_->name()) +
+      (options_.estimator == SelectionEstimator::kGumbel ? ", gumbel" : ", softmax");
   return plan;
 }
 

@@ -66,6 +66,9 @@ void CheckLearnedOptions(const LearnedOptions& options, int64_t context) {
              "at least 0");
   CheckRange("learning_rate", options.learning_rate > 0 && std::isfinite(options.learning_rate),
              options.learning_rate, "more than 0");
+  CheckRange("scorer_learning_rate",
+             options.scorer_learning_rate > 0 && std::isfinite(options.scorer_learning_rate),
+             options.scorer_learning_rate, "more than 0");
   CheckRange("drop_below", options.drop_below >= 0 && options.drop_below < 0.5, options.drop_below,
              "a weight in [0, 0.5)");
 }
