@@ -10,7 +10,7 @@ SOURCES = $(shell git ls-files '*.cc' '*.h')
 .PHONY: help demo test setup build format tidy clean
 
 help:
-	@echo "make demo    train a model with eight kinds of attention, compare them (minutes)"
+	@echo "make demo    train a model with nine kinds of attention, compare them (minutes)"
 	@echo "make test    build everything and run all tests"
 	@echo "make setup   install what is needed: Debian packages, torch in .venv"
 	@echo "make build   build build/release/aah"

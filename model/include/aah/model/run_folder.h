@@ -17,10 +17,9 @@ namespace aah {
 //   groups.jsonl      GroupRecord: a line for every group of every level whenever a controller
 //                     groups heads; empty where no controller does
 //   selection.jsonl   SelectionRecord: a line for every layer, some 64 times in a search for
-//   windows
-//                     and whenever a plan is chosen after it; empty where windows are not learned
-//   plan.json         the windows that were learned, as of the newest checkpoint; a window plan
-//   file events.out.tfevents.aah    loss, learning rate and validation loss for TensorBoard
+//                     windows and whenever a plan is chosen after it; empty where none are learned
+//   plan.json         the windows that were learned, of the newest checkpoint: a window plan file
+//   events.out.tfevents.aah    loss, learning rate and validation loss for TensorBoard
 //   checkpoints/step-N/        model.safetensors, optimizer.safetensors, state.json (checkpoint.h)
 // "step" counts finished optimiser steps: a record of step N describes the model after N of them
 // (loss, windows and speed of a train record: the step that led there).
