@@ -24,14 +24,14 @@ TEST(AahLearnedConfigTest, IsReadAndWritten) {
   EXPECT_EQ(Parse("attention: aah_learned\n").attention.variant, "aah_learned");
   const RunConfig config = Parse(
       "attention:\n  variant: aah_learned\n  regime: shallow_freeze\n"
-      "  learned: {budget: 0.3, candidates: [8, 1024], scorer_learning_rate: 0.01}\n"
+      "  learned: {budget: 0.3, candidates: [8, 1024], scorer_learning_rate: 0.02}\n"
       "  control: {control_interval: 7, siblings: sibling_bias}\n");
   EXPECT_EQ(config.attention.control.regime, "shallow_freeze");
   EXPECT_EQ(config.attention.control.control_interval, 7);
   EXPECT_EQ(config.attention.learned.budget, 0.3);
-  EXPECT_EQ(config.attention.learned.scorer_learning_rate, 0.01);
+  EXPECT_EQ(config.attention.learned.scorer_learning_rate, 0.02);
   const std::string yaml = RunConfigYaml(config);
-  EXPECT_THAT(yaml, HasSubstr("scorer_learning_rate: 0.01"));
+  EXPECT_THAT(yaml, HasSubstr("scorer_learning_rate: 0.02"));
   EXPECT_EQ(RunConfigYaml(ParseRunConfig(yaml, "again.yaml", {})), yaml);
 }
 

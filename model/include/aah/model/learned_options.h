@@ -38,8 +38,9 @@ struct LearnedOptions {
   double final_temperature = 0.3;  // and at its end
   double penalty = 1;              // loss per unit of cost above the target
   double learning_rate = 0.05;     // of the logits: `learned`
-  // Of the scorers' weights: `aah_learned`. Each of them moves many logits, hence the less.
-  double scorer_learning_rate = 3e-3;
+  // Of the scorers' weights: `aah_learned`. As each of them moves many logits, these get about as
+  // far as free ones do.
+  double scorer_learning_rate = 0.01;
   double drop_below = 1e-4;  // candidates of less weight are left out of a step
   uint64_t seed = 0;         // of the noise
 };
