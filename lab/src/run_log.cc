@@ -76,7 +76,7 @@ RunFigures FromSteps(const RunMetrics& metrics) {
   figures.allocated_context_ratio = Mean(Collect(steps, &StepRecord::allocated_context_ratio));
   figures.visible_pair_ratio = Mean(Collect(steps, &StepRecord::visible_pair_ratio));
   figures.flops_per_token = IfLogged(Mean(Collect(steps, &StepRecord::flops_per_token)));
-  figures.tokens_per_second = Median(Collect(steps, &StepRecord::tokens_per_second));
+  figures.tokens_per_second = steps.empty() ? kNotMeasured : TokensPerSecond(steps);
   figures.attention_share = Median(Collect(steps, &StepRecord::attention_share));
   figures.control_share = steps.empty() ? kNotMeasured : ControlShare(steps);
   figures.peak_memory_bytes = kNotMeasured;

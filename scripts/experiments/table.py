@@ -5,7 +5,7 @@
     scripts/experiments/table.py text runs/text_experiment
 
 Python's standard library only. Means over seeds (of draws, where there are several per seed);
-"+-" is the standard deviation over seeds.
+"+-" is the standard deviation over seeds. Differences are paired: taken seed by seed.
 """
 
 import json
@@ -52,14 +52,16 @@ def recall(folder):
     arms = {}
     for name, result in evaluations(folder, r"(?P<seed>\d+)\.(?P<arm>[a-z]+)(_(?P<draw>\d+))?"):
         arms.setdefault(name["arm"], []).append((name["seed"], result))
-    order = ["solved", "full", "learned", "shuffled", "random", "uniform"]
+    order = ["solved", "full", "learned", "planned", "shuffled", "random", "uniform", "untrained"]
     titles = {
         "solved": "full attention, where all arms begin",
         "full": "full attention",
         "learned": "learned",
-        "shuffled": "learned plan, shuffled over heads (5 draws)",
+        "planned": "the learned plan, from the start",
+        "shuffled": "the learned plan shuffled over heads (5 draws)",
         "random": "random plan of the same cost (5 draws)",
         "uniform": "one uniform window of the same cost",
+        "untrained": "weights of the learned run, plan shuffled (5 draws), no training after it",
     }
     rows = []
     for arm in [arm for arm in order if arm in arms]:
@@ -74,8 +76,20 @@ def recall(folder):
     markdown(["arm", "accuracy by seed", "mean", "single runs", "visible pairs"], rows)
 
 
+def spent_pairs(folder, corpus, arm):
+    """Visible pairs of an arm's training steps, mean over its runs."""
+    shares = []
+    for path in folder.glob(f"{corpus}.*.{arm.replace(' ', '_')}*/metrics.jsonl"):
+        summary = json.loads(path.read_text().splitlines()[-1])
+        shares.append(summary["visible_pair_ratio"])
+    return statistics.mean(shares) if shares else math.nan
+
+
 def uniform_loss_at(pairs, curve):
-    """Loss of a uniform window that sees `pairs`, between the measured ones: linear in log pairs."""
+    """Loss of a uniform window that sees `pairs`, between the measured ones: linear in log pairs.
+
+    Where the curve is convex between two of them this is a little above it.
+    """
     points = sorted(curve)
     for (low, low_loss), (high, high_loss) in zip(points, points[1:]):
         if low <= pairs <= high:
@@ -94,7 +108,7 @@ def text(folder):
         if arm == "uniform":
             arm = f"uniform {name['number']}"
         runs.setdefault(name["corpus"], {}).setdefault(arm, []).append((name["seed"], result))
-    order = ["full", "learned", "aah_learned", "shallow_freeze", "random", "shuffled"]
+    order = ["full", "learned", "planned", "aah_learned", "shallow_freeze", "random", "shuffled"]
     for corpus, arms in runs.items():
         print(f"\n### {corpus}\n")
         widths = sorted((arm for arm in arms if arm.startswith("uniform")),
@@ -118,13 +132,24 @@ def text(folder):
                 at = uniform_loss_at(result["visible_pair_ratio"], curves.get(seed, []))
                 if at is not None:
                     above_curve.append((seed, result["loss"] - at))
+            trained = spent_pairs(folder, corpus, arm)
             rows.append([
-                arm, f"{statistics.mean(pairs):.3f}", spread(losses, 4),
+                arm, f"{statistics.mean(pairs):.3f}", f"{trained:.3f}", spread(losses, 4),
                 spread(above_full, 4) if above_full else "",
                 spread(by_seed(above_curve), 4) if above_curve and not arm.startswith("uniform") else ""
             ])
-        markdown(["arm", "visible pairs", "test loss (nats)", "above full",
+        markdown(["arm", "visible pairs", "pairs while trained", "test loss (nats)", "above full",
                   "above a uniform window of its cost"], rows)
+        print()
+        for first, second in [("planned", "random"), ("planned", "shuffled"),
+                              ("learned", "aah_learned"), ("learned", "shallow_freeze")]:
+            if first not in arms or second not in arms:
+                continue
+            pairs_of_seeds = list(zip(by_seed([(s, r["loss"]) for s, r in arms[first]]),
+                                      by_seed([(s, r["loss"]) for s, r in arms[second]])))
+            differences = [a - b for a, b in pairs_of_seeds]
+            print(f"- {first} less {second}: {spread(differences, 4)} "
+                  f"({', '.join(f'{d:+.4f}' for d in differences)} by seed)")
 
 
 def main():

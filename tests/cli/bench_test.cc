@@ -138,7 +138,7 @@ TEST(BenchTest, TheLineOfARunHasItsPhases) {
   EXPECT_NEAR(json["phase_shares"]["plan"].get<double>(), 0.7125, 1e-12);
   EXPECT_NEAR(json["phase_shares"]["track"].get<double>(), 0.0375, 1e-12);
   EXPECT_EQ(json["visible_pair_ratio_of_plan"], 0.19);
-  EXPECT_EQ(json["search_weights"], "uniform");
+  EXPECT_EQ(json["search_weights"], "first");
   EXPECT_EQ(json["track_weights"], "sharp");
 }
 
@@ -160,7 +160,7 @@ TEST(BenchTest, AllCandidatesAreLiveInTheSearchThatIsTimed) {
   EXPECT_EQ(attention->selection()->phase, "search");
   EXPECT_THAT(attention->selection()->candidates,
               ElementsAre(16, 32, 64, 128, 256, 512, 1024, 2048, 4096));
-  EXPECT_TRUE(attention->Weights().allclose(at::full({16, 9}, 1.0 / 9, at::kDouble)));
+  EXPECT_GT(attention->Weights().min().item<double>(), bench::LearnedRunOptions().drop_below);
   EXPECT_TRUE(attention->Penalty().defined());
   // The phases go back before a search has ended.
   attention->BeginStep({.step = steps.warmup, .steps = bench::kLearnedRunSteps});

@@ -114,10 +114,11 @@ TEST_F(AahLearnedRunTest, ThePenaltyMovesTheScorersTowardsTheBudget) {
     RunConfig config = Run("penalty" + std::to_string(cost.size()));
     config.attention.learned.scorer_learning_rate = 0.05;
     config.attention.learned.penalty = penalty;
+    config.training.steps = 64;  // the search from 12 to 35
     config.attention.learned.budget = 0.3;
     const Recorder recorder = Train(config);
-    cost.push_back(recorder.steps[8].selection->expected_cost);
-    EXPECT_LE(recorder.steps[15].selection->hard_cost, 0.3);
+    cost.push_back(recorder.steps[35].selection->expected_cost);
+    EXPECT_LE(recorder.steps[63].selection->hard_cost, 0.3);
   }
   EXPECT_LT(cost[1], cost[0] - 0.05);
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -64,6 +65,11 @@ void SetLogits(LearnedAttention& attention, const at::Tensor& logits) {
   attention.parameters().front().value.copy_(logits);
 }
 
+// All candidates at equal weights.
+void Level(LearnedAttention& attention) {
+  SetLogits(attention, torch::zeros_like(attention.parameters().front().value));
+}
+
 // Logits by which each head would have the candidate `index` says.
 at::Tensor LogitsFor(const std::vector<int64_t>& index, double height = 3) {
   at::Tensor logits = torch::zeros({2, 4, 3});
@@ -94,6 +100,7 @@ TEST(SelectionSchedule, SharesOfTheRun) {
   EXPECT_EQ(schedule.Phase(30), SelectionPhase::kPlan);
   EXPECT_EQ(schedule.Progress(10), 0);
   EXPECT_EQ(schedule.Progress(29), 1);
+  EXPECT_EQ(SelectionSchedule(Options(), 2).Progress(0), 1);  // one step is the last one
   // 0.1 * 30 is below 3 in binary.
   EXPECT_EQ(SelectionSchedule(Options(), 30).search_begin, 3);
 }
@@ -149,7 +156,12 @@ TEST(LearnedAttention, AttendsAsItsPhaseSays) {
   EXPECT_FALSE(attention.Penalty().defined());
   EXPECT_FALSE(attention.plan().has_value());
 
+  // The search begins near it.
   Begin(attention, 10);
+  EXPECT_NEAR(attention.Weights()[0][2].item<double>(), 0.9, 1e-6);
+  EXPECT_LT((attention.Attend(inputs) - Plain(inputs, {64, 64, 64, 64})).abs().max().item<double>(),
+            0.5);
+  Level(attention);
   const NestedOperatorResult mixed =
       NestedAttention(inputs.query, inputs.key, inputs.value, torch::full({4, 3}, 1.0 / 3),
                       std::vector<int64_t>{4, 16, 64});
@@ -180,6 +192,8 @@ TEST(LearnedAttention, TemperatureAndTargetFallOverTheSearch) {
   Begin(attention, 10);
   EXPECT_EQ(attention.selection()->temperature, 1);
   EXPECT_EQ(attention.selection()->target_cost, 1);
+  Begin(attention, 24);  // 0.7 of 19 steps and a little more
+  EXPECT_DOUBLE_EQ(attention.selection()->target_cost, 0.3);
   Begin(attention, 29);
   EXPECT_DOUBLE_EQ(attention.selection()->temperature, 0.3);
   EXPECT_DOUBLE_EQ(attention.selection()->target_cost, 0.3);
@@ -223,6 +237,7 @@ TEST(LearnedAttention, PenaltyIsTheCostAboveTheTarget) {
   LearnedOptions options = Options();
   options.penalty = 2;
   LearnedAttention attention(options, Model(), 0);
+  Level(attention);
   Begin(attention, 29);
   // Pairs of 64 tokens: 4 sees 250, 16 sees 904, 64 sees 2080.
   const double expected = (250.0 + 904 + 2080) / 3 / 2080;
@@ -230,6 +245,94 @@ TEST(LearnedAttention, PenaltyIsTheCostAboveTheTarget) {
   EXPECT_NEAR(attention.Penalty().item<double>(), 2 * (expected - 0.3), 1e-7);
   Begin(attention, 10);
   EXPECT_EQ(attention.Penalty().item<double>(), 0);
+}
+
+// However much the task wants to see, the cost comes down to the budget.
+TEST(LearnedAttention, TheMultiplierGrowsUntilTheBudgetIsMet) {
+  for (const double want : {0.0, 0.1, 10.0}) {
+    LearnedOptions options = Options();
+    options.warmup = 0;
+    options.search = 0.75;
+    LearnedAttention attention(options, Model(), 0);
+    const at::Tensor logits = attention.parameters().front().value;
+    double greatest = 0;
+    for (int64_t step = 0; step < 150; ++step) {
+      attention.BeginStep({.step = step, .steps = 200, .micro_batches = 1});
+      logits.mutable_grad() = at::Tensor();
+      at::Tensor loss = attention.Penalty();
+      loss = loss - want * logits.softmax(-1).select(-1, 2).mean();
+      loss.backward();
+      const torch::NoGradGuard no_grad;
+      // Shorter and shorter: heads that are all alike step over the target together.
+      logits.sub_(0.05 * (1 - static_cast<double>(step) / 160) * logits.grad().sign());
+      greatest = std::max(greatest, attention.selection()->multiplier);
+    }
+    EXPECT_LE(attention.selection()->expected_cost, 1.1 * 0.3) << want;
+    EXPECT_GT(attention.selection()->expected_cost, 0.1) << want;
+    EXPECT_EQ(greatest > 10, want == 10) << want;
+  }
+}
+
+TEST(LearnedAttention, APlanThatOverrulesTheWeightsBecomesTheLikeliest) {
+  LearnedAttention attention(Options(), Model(), 0);
+  SetLogits(attention, LogitsFor(std::vector<int64_t>(8, 2), 4));
+  Begin(attention, 30);
+  const WindowTable windows = attention.windows();
+  int64_t narrow = 0;
+  const at::Tensor weights = attention.Weights();
+  for (size_t head = 0; head < 8; ++head) {
+    const int32_t window = windows[head / 4][head % 4];
+    const int64_t index = window == 4 ? 0 : window == 16 ? 1 : 2;
+    narrow += static_cast<int64_t>(index < 2);
+    const at::Tensor row = weights[static_cast<int64_t>(head)];
+    EXPECT_EQ(row.argmax().item<int64_t>(), index);
+    EXPECT_GT(row[index].item<double>(), 0.85);
+  }
+  EXPECT_GE(narrow, 6);
+}
+
+TEST(LearnedAttention, ATrackingStepSaysWhatItComputed) {
+  LearnedAttention attention(Options(), Model(), 0);
+  SetLogits(attention, LogitsFor({0, 0, 0, 0, 0, 0, 0, 0}, 1));
+  Begin(attention, 30);
+  attention.Attend(Inputs(0));
+  EXPECT_EQ(attention.computed_windows(), attention.windows());
+  Begin(attention, 40);
+  attention.Attend(Inputs(0));
+  attention.Attend(Inputs(1, /*training=*/false));
+  EXPECT_THAT(attention.computed_windows()[0], Each(64));
+  EXPECT_THAT(attention.windows()[0], Each(4));
+}
+
+TEST(LearnedAttention, DroppedCandidatesHaveNoGradient) {
+  LearnedAttention attention(Options(), Model(), 0);
+  at::Tensor logits = torch::zeros({2, 4, 3});
+  logits.select(-1, 1).fill_(-20);
+  SetLogits(attention, logits);
+  Begin(attention, 20);
+  attention.Attend(Inputs(0)).square().sum().backward();
+  const at::Tensor gradient = attention.parameters().front().value.grad()[0];
+  EXPECT_EQ(gradient.select(-1, 1).abs().max().item<float>(), 0);
+  EXPECT_GT(gradient.select(-1, 0).abs().min().item<float>(), 0);
+}
+
+TEST(LearnedAttention, HeadsThatShareAWindowAddTheirGradients) {
+  LearnedOptions options = Options();
+  LearnedAttention free(options, Model(2), 0);
+  options.share = WindowShare::kKvHead;
+  LearnedAttention shared(options, Model(2), 0);
+  at::manual_seed(4);
+  const at::Tensor logits = at::randn({2, 2, 3});
+  SetLogits(shared, logits);
+  SetLogits(free, logits.repeat_interleave(2, 1));
+  const at::Tensor weight = at::randn({2, 4, kContext, 8});
+  for (LearnedAttention* attention : {&free, &shared}) {
+    Begin(*attention, 20);
+    (attention->Attend(Inputs(1, true, 2)) * weight).sum().backward();
+  }
+  const at::Tensor each = free.parameters().front().value.grad();
+  EXPECT_TRUE(shared.parameters().front().value.grad().allclose(each.view({2, 2, 2, 3}).sum(2),
+                                                                1e-5, 1e-5));
 }
 
 TEST(LearnedAttention, CandidatesOfNoWeightAreNotComputed) {
@@ -267,7 +370,7 @@ TEST(LearnedAttention, TrackingMovesHeadsWithHysteresis) {
   SetLogits(attention, LogitsFor({0, 0, 0, 0, 0, 0, 0, 2}));
   Begin(attention, 30);
   Begin(attention, 40);
-  // A little better than the current window is not enough (0.1 at temperature 0.3), more is.
+  // A little better than the current window is not enough (0.02 / 0.3 < 0.5), more is.
   at::Tensor logits = LogitsFor({0, 0, 0, 0, 0, 0, 0, 2});
   logits[0][0][1] = 3.02;
   logits[0][1][1] = 3.5;
@@ -314,7 +417,8 @@ TEST(LearnedAttention, KeyValueHeadsShareAWindow) {
 TEST(LearnedAttention, CacheBytesOfFreeHeadsExpectTheLargestWindow) {
   LearnedOptions options = Options();
   options.budget_kind = BudgetKind::kCacheBytes;
-  const LearnedAttention attention(options, Model(2), 0);
+  LearnedAttention attention(options, Model(2), 0);
+  Level(attention);
   // Two heads, each window with probability 1/3: the largest is 4, 16, 64 with 1/9, 3/9, 5/9.
   EXPECT_NEAR(attention.selection()->expected_cost, (4 + 3 * 16 + 5 * 64) / 9.0 / 64, 1e-7);
 }
@@ -324,6 +428,7 @@ TEST(LearnedAttention, GumbelDrawsOneCandidateAndPassesSoftGradients) {
   options.estimator = SelectionEstimator::kGumbel;
   options.seed = 5;
   LearnedAttention attention(options, Model(), 0);
+  Level(attention);
   std::vector<int64_t> drawn(3, 0);
   const AttentionInputs inputs = Inputs(0);
   std::vector<at::Tensor> one;
@@ -417,6 +522,32 @@ TEST(LearnedAttention, ARunMadeLongerKeepsItsPlan) {
   Begin(attention, 30);
   attention.BeginStep({.step = 31, .steps = 1000, .micro_batches = 1});
   EXPECT_EQ(attention.selection()->phase, "plan");
+}
+
+TEST(LearnedAttention, ARunMadeLongerInItsSearchGoesOnWithIt) {
+  LearnedAttention attention(Options(), Model(), 0);
+  Begin(attention, 15);
+  LearnedAttention resumed(Options(), Model(), 0);
+  resumed.Restore(attention.Save());
+  Begin(attention, 16);
+  resumed.BeginStep({.step = 16, .steps = 1000, .micro_batches = 1});
+  EXPECT_EQ(resumed.selection()->phase, "search");
+  EXPECT_EQ(resumed.selection()->target_cost, attention.selection()->target_cost);
+  resumed.BeginStep({.step = 30, .steps = 1000, .micro_batches = 1});
+  EXPECT_EQ(resumed.selection()->phase, "plan");
+}
+
+TEST(LearnedAttention, OtherBudgetsAndLengthsAreCountedAsTheySay) {
+  LearnedOptions options = Options();
+  options.budget_kind = BudgetKind::kAllocatedContext;
+  options.budget_length = 128;
+  LearnedAttention attention(options, Model(), 4);
+  SetLogits(attention, LogitsFor({0, 1, 2, 0, 0, 0, 0, 0}));
+  Begin(attention, 30);
+  // Windows of 4, 16 and 64 and four sinks, of 128 tokens.
+  EXPECT_DOUBLE_EQ(attention.selection()->hard_cost, (6 * 8 + 20 + 68) / (8 * 128.0));
+  EXPECT_EQ(attention.plan()->sinks, 4);
+  EXPECT_EQ(attention.plan()->budget->length, 128);
 }
 
 }  // namespace

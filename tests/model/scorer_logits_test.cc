@@ -260,9 +260,11 @@ TEST(ScorerLogitsTest, FeaturesAreThoseOfTheWholeStepBeforeUnderFullAttention) {
 
 TEST(ScorerLogitsTest, HeadsHaveTheLogitsOfTheirGroup) {
   const Scored scored;
-  EXPECT_TRUE(scored.logits->Layer(0).equal(at::zeros({kHeads, 4})));
+  const at::Tensor first = FirstLogits(4);
+  EXPECT_NEAR(first.softmax(-1)[3].item<double>(), 0.9, 1e-6);
+  EXPECT_TRUE(scored.logits->Layer(0).equal(first.repeat({kHeads, 1})));
   for (int64_t step = 0; step < 4; ++step) Step(scored, step, {step});
-  EXPECT_TRUE(scored.logits->Layer(0).equal(at::zeros({kHeads, 4})));
+  EXPECT_TRUE(scored.logits->Layer(0).equal(first.repeat({kHeads, 1})));
   scored.Begin(4);
   for (int64_t layer = 0; layer < kLayers; ++layer) {
     // The controller that would decide by itself finds the same groups and the same logits.
@@ -293,7 +295,7 @@ TEST(ScorerLogitsTest, HeadsHaveTheLogitsOfTheirGroup) {
                       MakeDecisionOptions(Control(), FindRegime("full_adaptive")), 4);
     const at::Tensor logits = scored.logits->Layer(layer);
     for (size_t group = 0; group < groups.size(); ++group) {
-      const at::Tensor expected = at::tensor(decided.front().logits[group]);
+      const at::Tensor expected = at::tensor(decided.front().logits[group]) + first;
       for (const int32_t head : groups[group]) {
         EXPECT_TRUE(at::allclose(logits[head], expected, 1e-6, 0)) << head;
       }

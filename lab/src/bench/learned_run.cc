@@ -72,7 +72,7 @@ PhasedRun SharesOfPhases(const LearnedOptions& options) {
                 {.name = "search", .share = options.search},
                 {.name = "plan", .share = after - track},
                 {.name = "track", .share = track}};
-  run.search_weights = "uniform";
+  run.search_weights = "first";
   run.track_weights = "sharp";
   return run;
 }

@@ -45,6 +45,7 @@ std::optional<SelectionSummary> MakeSelectionSummary(
                           .temperature = selection->temperature,
                           .target_cost = selection->target_cost,
                           .expected_cost = selection->expected_cost,
+                          .multiplier = selection->multiplier,
                           .hard_cost = selection->hard_cost,
                           .entropy = selection->entropy,
                           .decided = selection->decided,

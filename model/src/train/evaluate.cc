@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "aah/error.h"
@@ -76,11 +77,15 @@ EvaluationResult EvaluateRun(const EvaluateOptions& options) {
   const EvaluationStretches stretches(data, split, context, options.stretches);
   const StretchLosses losses = MeasureLosses(model, stretches, options.batch_size);
 
+  // A search that has no plan yet is evaluated as it attends, which is not what it will become.
+  std::string name = planned ? "plan " + options.plan : AttentionName(attention);
+  const std::optional<SelectionView> selection = model->attention().selection();
+  if (selection && selection->phase != "plan") name += " (" + selection->phase + ")";
   const auto windows = model->attention().windows();
   const int32_t sinks = model->attention().sinks();
   return {.checkpoint = checkpoint,
           .step = state.step,
-          .attention = planned ? "plan " + options.plan : AttentionName(attention),
+          .attention = name,
           .split = options.split,
           .tokens = stretches.count() * std::ssize(losses.positions),
           .loss = losses.mean,

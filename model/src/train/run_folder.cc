@@ -52,6 +52,7 @@ void VisitFields(Record& record, const Visit& visit) {
   visit("temperature", record.temperature, kRequired);
   visit("target_cost", record.target_cost, kRequired);
   visit("expected_cost", record.expected_cost, kRequired);
+  visit("multiplier", record.multiplier, kRequired);
   visit("hard_cost", record.hard_cost, kRequired);
   visit("entropy", record.entropy, kRequired);
   visit("decided", record.decided, kRequired);
@@ -217,6 +218,12 @@ double ControlShare(const std::vector<StepRecord>& steps) {
                step.control->decision_seconds;
   }
   return control / all;
+}
+
+double TokensPerSecond(const std::vector<StepRecord>& steps) {
+  double seconds = 0;
+  for (const StepRecord& step : steps) seconds += step.seconds;
+  return static_cast<double>(steps.back().tokens) / seconds;
 }
 
 std::string ConfigPath(const std::string& run_folder) { return run_folder + "/config.yaml"; }

@@ -47,7 +47,7 @@ SummaryRecord Summarise(const RunMetrics& metrics, int64_t parameters, int64_t p
       .allocated_context_ratio = Mean(Collect(steps, &StepRecord::allocated_context_ratio)),
       .visible_pair_ratio = Mean(Collect(steps, &StepRecord::visible_pair_ratio)),
       .flops_per_token = Mean(Collect(steps, &StepRecord::flops_per_token)),
-      .tokens_per_second = Median(Collect(steps, &StepRecord::tokens_per_second)),
+      .tokens_per_second = TokensPerSecond(steps),
       .attention_share = Median(Collect(steps, &StepRecord::attention_share)),
       .control_share = ControlShare(steps),
       .peak_memory_bytes = peak_memory_bytes,

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -160,6 +161,7 @@ void TrainingRun::Restore(int64_t checkpoint_step) {
             content_hash_.substr(0, 12), "); begin a new run in another folder");
   OrAdvise(path, [&] { LoadCheckpoint(path, model_, optimizer_); });
   step_ = state.step;
+  SavePlan();
   logs_ = std::make_unique<RunLogs>(config_.out, state.logs);
 }
 
@@ -202,7 +204,7 @@ StepRecord TrainingRun::Record(const StepOutcome& outcome, double learning_rate,
                                double attention_seconds) const {
   const int64_t context = config_.model.context;
   const int64_t tokens_per_step = config_.training.batch_size * context;
-  const auto windows = model_->attention().windows();
+  const auto windows = model_->attention().computed_windows();
   const int32_t sinks = model_->attention().sinks();
   return {.step = step_,
           .loss = outcome.loss,
@@ -241,6 +243,8 @@ void TrainingRun::Save() {
   } catch (const Error& error) {
     ThrowError(error.kind(), "step ", step_, ": ", error.what(), "; ", LastCheckpointHint(config_));
   }
+  // Before the checkpoint: a run that has it has the plan as well.
+  SavePlan();
   const std::string path = CheckpointPath(config_.out, step_);
   SaveCheckpoint(path, model_, optimizer_,
                  {.step = step_,
@@ -249,15 +253,18 @@ void TrainingRun::Save() {
                   .content_hash = content_hash_,
                   .tokenizer_hash = tokenizer_hash_,
                   .logs = logs_->Sync()});
-  SavePlan();
   RemoveOldCheckpoints(config_.out, config_.checkpoint.keep);
   observer_.OnCheckpoint(step_, path);
 }
 
-// The plan stands beside the checkpoints and belongs to the newest.
+// plan.json as the model is now; one that was written later, before a kill, goes.
 void TrainingRun::SavePlan() const {
   std::optional<WindowPlan> plan = model_->attention().plan();
-  if (!plan) return;
+  if (!plan) {
+    std::error_code ignored;  // none was there
+    std::filesystem::remove(PlanPath(config_.out), ignored);
+    return;
+  }
   plan->provenance.data = config_.data;
   plan->provenance.tokens = step_ * config_.training.batch_size * config_.model.context;
   plan->provenance.seed = config_.seed;

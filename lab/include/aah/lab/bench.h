@@ -90,7 +90,7 @@ void BenchNested(const BenchOptions& options, const BenchSink& sink);
 // them, regime full_adaptive; and a run that learns its windows, whose steps are timed phase by
 // phase and weighted by their share:
 //   warmup  5%: full attention
-//   search  20%: all candidates, 16 to T, of all heads, uniformly weighted, as at its begin, when
+//   search  20%: all candidates, 16 to T, of all heads, with their first weights, when
 //           they cost most
 //   plan    one window per head, at most a fifth of all pairs, chosen again in every step
 //   track   every 20th of the remaining steps: a mixed one, nine tenths of each head's weight in

@@ -37,6 +37,7 @@ struct SelectionView {
   double temperature = 0;
   double target_cost = 0;    // costs are shares of full attention's
   double expected_cost = 0;  // under the selection weights
+  double multiplier = 0;     // loss per unit of cost above the target
   double hard_cost = 0;      // of the plan in force; before there is one, of the likeliest windows
   double entropy = 0;        // of the weights, nats, mean over heads
   bool decided = false;      // a plan was chosen in this step:
@@ -70,6 +71,10 @@ class AttentionVariant {
   // [layers][heads]: the windows in force, clamped to [1, context], for logs and measures.
   virtual std::vector<std::vector<int32_t>> windows() const = 0;
   virtual int32_t sinks() const { return 0; }
+
+  // The same of what the step that ran last computed, where that is another thing than the windows
+  // in force: for measures of what a run costs.
+  virtual std::vector<std::vector<int32_t>> computed_windows() const { return windows(); }
   virtual ControlView control() const { return {}; }
   virtual std::optional<SelectionView> selection() const { return {}; }
 

@@ -44,7 +44,11 @@ struct SelectionSchedule {
 //   step begins   phase, temperature and target cost of the step; after the search, and after each
 //                 tracking step, decide
 //   Attend        warmup: full; search and tracking steps: mixed; else the plan's windows
-//   Penalty       mixed steps: penalty * max(0, expected cost - target)
+//   Penalty       mixed steps: multiplier * max(0, expected cost - target)
+//
+// The target falls from full cost to the budget over the first 0.7 of the search, then stays. The
+// multiplier begins with `penalty` and grows while the cost lags behind the target, else it falls
+// back (dual ascent): how much a unit of cost is worth depends on the task and the model.
 //
 // Micro-batches of a step share weights and noise. Evaluation changes no state, and attends as the
 // phase does: full, mixed with the temperature of the last step, or by the plan, tracking or not.
@@ -60,8 +64,9 @@ class LearnedAttention final : public AttentionVariant {
   at::Tensor Penalty() override;
   std::vector<OwnParameter> parameters() override { return logits_->parameters(); }
 
-  // In the search the widest window a head computes, after it the plan's.
+  // In the search the widest window a head would compute next, after it the plan's.
   std::vector<std::vector<int32_t>> windows() const override;
+  std::vector<std::vector<int32_t>> computed_windows() const override;
   int32_t sinks() const override { return sinks_; }
   std::optional<SelectionView> selection() const override;
   std::optional<WindowPlan> plan() const override;
@@ -81,12 +86,18 @@ class LearnedAttention final : public AttentionVariant {
 
   bool Mixes(bool training) const;
   Selection Select(int64_t layer, bool training) const;
+  double WeightTemperature() const;  // of the weights that cost and plan follow
+  at::Tensor LogWeights() const;     // [layers * heads, candidates], float64
+  std::vector<int32_t> WidestLive(const at::Tensor& live) const;  // [heads], of a Selection
   at::Tensor Probabilities(int64_t layer) const;  // [items, candidates], with gradient
   at::Tensor ExpectedCost() const;                // scalar, with gradient
+  void BeginSearchStep(const SelectionSchedule& schedule, int64_t step);
+  void AdaptMultiplier();
   void DrawNoise(int64_t step);
   void Decide();
   WindowBudget budget() const;
   std::vector<int32_t> MostLikely() const;
+  WindowTable FullTable() const;
   WindowTable TableOf(const std::vector<int32_t>& index) const;
 
   LearnedOptions options_;
@@ -100,12 +111,16 @@ class LearnedAttention final : public AttentionVariant {
   SelectionPhase phase_ = SelectionPhase::kWarmup;
   double temperature_;
   double target_cost_ = 1;
+  double multiplier_;          // of the penalty
+  int64_t search_begin_ = -1;  // of the search that runs, whatever the run's length becomes
+  int64_t search_end_ = -1;
   std::vector<int32_t> index_;  // [layers * heads] of the plan; empty: none yet
   int64_t plan_step_ = -1;      // when the search ended
   double duality_gap_ = 0;      // of the last decision
 
   // Of the step that runs or ran last.
-  at::Tensor noise_;  // [layers, items, candidates]; undefined: none
+  WindowTable computed_;  // by Attend in training, where it mixed
+  at::Tensor noise_;      // [layers, items, candidates]; undefined: none
   bool tracking_ = false;
   bool decided_ = false;
   bool snapshot_ = false;

@@ -32,12 +32,13 @@ struct LearnedOptions {
   double warmup = 0.05;      // full attention, logits untouched
   double search = 0.2;       // mixed outputs; then one window per head
   int64_t track_every = 20;  // afterwards every so many steps is a mixed one; 0: the plan stays
-  double hysteresis = 0.1;   // what a head must gain in log weight to move, tracking
+  double hysteresis = 0.5;   // what a head must gain in log weight to move, tracking
 
   double temperature = 1;          // at the begin of the search,
   double final_temperature = 0.3;  // and at its end
-  double penalty = 1;              // loss per unit of cost above the target
-  double learning_rate = 0.05;     // of the logits: `learned`
+  double penalty = 1;  // loss per unit of cost above the target, at first; grows while that is
+                       // not enough
+  double learning_rate = 0.05;  // of the logits: `learned`
   // Of the scorers' weights: `aah_learned`. As each of them moves many logits, these get about as
   // far as free ones do.
   double scorer_learning_rate = 0.01;

@@ -41,6 +41,7 @@ struct SelectionSummary {
   double temperature = 0;
   double target_cost = 0;
   double expected_cost = 0;  // under the selection weights
+  double multiplier = 0;     // loss per unit of cost above the target
   double hard_cost = 0;      // of the plan in force; before there is one, of the likeliest windows
   double entropy = 0;        // of the weights, nats, mean over heads
   bool decided = false;      // a plan was chosen in this step,
@@ -78,7 +79,7 @@ struct SummaryRecord {
   double allocated_context_ratio = 0;  // mean over steps
   double visible_pair_ratio = 0;       // mean over steps
   double flops_per_token = 0;          // mean over steps
-  double tokens_per_second = 0;        // median over steps
+  double tokens_per_second = 0;        // all tokens over the time of all steps
   double attention_share = 0;          // median over steps
   double control_share = 0;            // time of the controllers over that of all steps
   int64_t peak_memory_bytes = 0;       // most the process held resident (VmHWM)
@@ -137,6 +138,10 @@ struct RunMetrics {
 
 // Time of the controllers over that of all `steps`, at least one; 0 where nothing controls.
 double ControlShare(const std::vector<StepRecord>& steps);
+
+// Tokens over seconds of all steps together, not a typical step's: runs have phases that cost more.
+// REQUIRES: at least one step, and all from the first.
+double TokensPerSecond(const std::vector<StepRecord>& steps);
 
 std::string ConfigPath(const std::string& run_folder);
 std::string MetricsPath(const std::string& run_folder);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,19 @@ const std::string kPlanTensor = "plan";  // int32 [layers * heads] into the cand
 
 // How many snapshots of the selection a search leaves in the logs at most.
 constexpr int64_t kSnapshots = 64;
+
+// Part of the search in which the target falls; in the rest the weights settle within the budget.
+constexpr double kTargetFall = 0.7;
+
+// Growth of the penalty's multiplier in a step whose cost is above the target, its decay in others,
+// and the part of a cost that may be above without either.
+constexpr double kMultiplierGrowth = 1.2;
+constexpr double kMultiplierDecay = 1 / 1.1;
+constexpr double kCostTolerance = 0.02;
+
+// Log weight by which a plan's window leads where the knapsack overruled the likeliest: some 7
+// to 1.
+constexpr double kPlanMargin = 2;
 
 SelectionPhase ParsePhase(const std::string& name) {
   for (const SelectionPhase phase :
@@ -61,7 +75,8 @@ LearnedAttention::LearnedAttention(const LearnedOptions& options, const ModelCon
       shape_(PlanModelOf(model).shape),
       sinks_(sinks),
       logits_(std::move(logits)),
-      temperature_(options.temperature) {
+      temperature_(options.temperature),
+      multiplier_(options.penalty) {
   AAH_CHECK(sinks >= 0, "sinks: expected a number of tokens from 0 on, got ", sinks);
   if (options_.candidates.empty()) options_.candidates = DefaultCandidates(model.context);
   CheckLearnedOptions(options_, model.context);
@@ -89,25 +104,27 @@ WindowBudget LearnedAttention::budget() const {
 }
 
 void LearnedAttention::BeginStep(const StepPosition& position) {
-  const SelectionSchedule schedule(options_, position.steps);
   const int64_t step = position.step;
   const auto tracks = [&](int64_t at) {
     return options_.track_every > 0 && at > plan_step_ &&
            (at - plan_step_) % options_.track_every == 0;
   };
+  if (Mixes(true)) AdaptMultiplier();
   decided_ = tracking_ = snapshot_ = false;
   moved_ = 0;
-  // A plan stays one, also where the run was made longer than the schedule it was chosen by.
+  computed_.clear();
+  // A search goes on as it began, and a plan stays one, also where the run is made longer.
+  SelectionSchedule schedule(options_, position.steps);
+  if (phase_ == SelectionPhase::kSearch) {
+    schedule.search_begin = search_begin_;
+    schedule.search_end = search_end_;
+  }
   const SelectionPhase phase =
       phase_ == SelectionPhase::kPlan ? SelectionPhase::kPlan : schedule.Phase(step);
   if (phase == SelectionPhase::kSearch) {
-    const double progress = schedule.Progress(step);
-    temperature_ =
-        options_.temperature + progress * (options_.final_temperature - options_.temperature);
-    target_cost_ = 1 - progress * (1 - options_.budget);
-    const int64_t length = schedule.search_end - schedule.search_begin;
-    snapshot_ = (step - schedule.search_begin) % ((length + kSnapshots - 1) / kSnapshots) == 0 ||
-                step + 1 == schedule.search_end;
+    search_begin_ = schedule.search_begin;
+    search_end_ = schedule.search_end;
+    BeginSearchStep(schedule, step);
   } else if (phase == SelectionPhase::kPlan) {
     temperature_ = options_.final_temperature;
     target_cost_ = options_.budget;
@@ -126,6 +143,27 @@ void LearnedAttention::BeginStep(const StepPosition& position) {
                               : schedule.Phase(step + 1) == SelectionPhase::kSearch;
   logits_->BeginStep(position, {.current = Mixes(true), .next = next_mixes});
   DrawNoise(step);
+}
+
+void LearnedAttention::BeginSearchStep(const SelectionSchedule& schedule, int64_t step) {
+  const double progress = schedule.Progress(step);
+  temperature_ =
+      options_.temperature + progress * (options_.final_temperature - options_.temperature);
+  const double full = candidate_cost_[-1].item<double>();
+  target_cost_ = full - std::min(1.0, progress / kTargetFall) * (full - options_.budget);
+  const int64_t length = schedule.search_end - schedule.search_begin;
+  snapshot_ = (step - schedule.search_begin) % ((length + kSnapshots - 1) / kSnapshots) == 0 ||
+              step + 1 == schedule.search_end;
+}
+
+// After a mixed step, by the cost that it has led to.
+void LearnedAttention::AdaptMultiplier() {
+  const c10::NoGradGuard no_grad;
+  if (ExpectedCost().item<double>() > target_cost_ * (1 + kCostTolerance)) {
+    multiplier_ *= kMultiplierGrowth;
+  } else {
+    multiplier_ = std::max(options_.penalty, multiplier_ * kMultiplierDecay);
+  }
 }
 
 void LearnedAttention::DrawNoise(int64_t step) {
@@ -147,25 +185,28 @@ bool LearnedAttention::Mixes(bool training) const {
   return phase_ == SelectionPhase::kSearch || (training && tracking_);
 }
 
-at::Tensor LearnedAttention::Probabilities(int64_t layer) const {
+double LearnedAttention::WeightTemperature() const {
   // A candidate drawn with Gumbel noise follows the softmax of the logits at any temperature.
-  const double temperature = options_.estimator == SelectionEstimator::kGumbel ? 1 : temperature_;
-  return (logits_->Layer(layer) / temperature).softmax(-1);
+  return options_.estimator == SelectionEstimator::kGumbel ? 1 : temperature_;
+}
+
+at::Tensor LearnedAttention::Probabilities(int64_t layer) const {
+  return (logits_->Layer(layer) / WeightTemperature()).softmax(-1);
 }
 
 LearnedAttention::Selection LearnedAttention::Select(int64_t layer, bool training) const {
   const bool drawn = training && noise_.defined();
-  at::Tensor logits = logits_->Layer(layer);
-  if (drawn) logits = logits + noise_.select(0, layer);
-  at::Tensor weights = (logits / temperature_).softmax(-1);
+  at::Tensor logits = drawn ? (logits_->Layer(layer) + noise_.select(0, layer)) / temperature_
+                            : logits_->Layer(layer) / WeightTemperature();
   if (options_.share == WindowShare::kKvHead) {
-    weights = weights.repeat_interleave(shape_.heads / shape_.kv_heads, 0);
+    logits = logits.repeat_interleave(shape_.heads / shape_.kv_heads, 0);
   }
   const at::Tensor likeliest =
-      at::zeros_like(weights, at::kBool).scatter_(-1, weights.argmax(-1, /*keepdim=*/true), 1);
-  const at::Tensor live = (weights.detach() >= options_.drop_below).logical_or_(likeliest);
-  weights = weights.masked_fill(live.logical_not(), 0);
-  weights = weights / weights.sum(-1, /*keepdim=*/true);
+      at::zeros_like(logits, at::kBool).scatter_(-1, logits.argmax(-1, /*keepdim=*/true), 1);
+  const at::Tensor live =
+      (logits.detach().softmax(-1) >= options_.drop_below).logical_or_(likeliest);
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  at::Tensor weights = logits.masked_fill(live.logical_not(), kNever).softmax(-1);
   if (drawn) weights = likeliest.to(weights.scalar_type()) + (weights - weights.detach());
   return {weights, live.to(at::kLong)};
 }
@@ -181,6 +222,10 @@ at::Tensor LearnedAttention::Attend(const AttentionInputs& inputs) {
   }
   const Selection selection = Select(inputs.layer, inputs.training);
   const at::Tensor live = selection.live.contiguous();
+  if (inputs.training) {
+    if (computed_.empty()) computed_ = FullTable();
+    computed_[static_cast<size_t>(inputs.layer)] = WidestLive(live);
+  }
   NestedOperatorOptions options;
   options.live.assign(live.const_data_ptr<int64_t>(),
                       live.const_data_ptr<int64_t>() + live.numel());
@@ -208,14 +253,18 @@ at::Tensor LearnedAttention::ExpectedCost() const {
 
 at::Tensor LearnedAttention::Penalty() {
   if (!Mixes(true)) return {};
-  return options_.penalty * (ExpectedCost() - target_cost_).clamp_min(0);
+  return multiplier_ * (ExpectedCost() - target_cost_).clamp_min(0);
 }
 
-at::Tensor LearnedAttention::Weights() const {
+at::Tensor LearnedAttention::Weights() const { return LogWeights().exp(); }
+
+at::Tensor LearnedAttention::LogWeights() const {
   const c10::NoGradGuard no_grad;
   std::vector<at::Tensor> layers;
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
-    at::Tensor weights = Probabilities(layer).to(at::kDouble);
+    // In double, so that no weight vanishes before the knapsack has compared it.
+    at::Tensor weights =
+        (logits_->Layer(layer).to(at::kDouble) / WeightTemperature()).log_softmax(-1);
     if (options_.share == WindowShare::kKvHead) {
       weights = weights.repeat_interleave(shape_.heads / shape_.kv_heads, 0);
     }
@@ -225,13 +274,21 @@ at::Tensor LearnedAttention::Weights() const {
 }
 
 void LearnedAttention::Decide() {
-  const at::Tensor loss = Weights().log().neg().clamp_max(1e6).contiguous();
+  const at::Tensor loss = LogWeights().neg().contiguous();
   const std::vector<int32_t> current = index_;
+  // The losses of query heads that share a window add up, so staying is worth as many times more.
+  const int32_t together =
+      options_.share == WindowShare::kHead ? 1 : shape_.heads / shape_.kv_heads;
   const WindowChoice choice = ChooseWindows(
       std::span(loss.const_data_ptr<double>(), static_cast<size_t>(loss.numel())),
       options_.candidates, shape_, sinks_, budget(),
-      {.share = options_.share, .current = current, .stickiness = options_.hysteresis});
+      {.share = options_.share, .current = current, .stickiness = options_.hysteresis * together});
   index_ = choice.index;
+  std::vector<int32_t> of_item;
+  for (size_t i = 0; i < index_.size(); i += static_cast<size_t>(together)) {
+    of_item.push_back(index_[i]);
+  }
+  logits_->Follow(of_item, kPlanMargin * WeightTemperature());
   moved_ = choice.moved;
   duality_gap_ = choice.knapsack.duality_gap();
   decided_ = true;
@@ -253,22 +310,33 @@ WindowTable LearnedAttention::TableOf(const std::vector<int32_t>& index) const {
 
 std::vector<std::vector<int32_t>> LearnedAttention::windows() const {
   if (phase_ == SelectionPhase::kPlan) return TableOf(index_);
-  if (phase_ == SelectionPhase::kWarmup) {
-    return WindowTable(
-        static_cast<size_t>(shape_.layers),
-        std::vector(static_cast<size_t>(shape_.heads), static_cast<int32_t>(model_.context)));
-  }
+  if (phase_ == SelectionPhase::kWarmup) return FullTable();
   const c10::NoGradGuard no_grad;
-  std::vector<int32_t> widest;
+  WindowTable windows;
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
-    const at::Tensor live = Select(layer, true).live.contiguous();
-    for (int64_t head = 0; head < live.size(0); ++head) {
-      int64_t last = live.size(1) - 1;
-      while (live.const_data_ptr<int64_t>()[head * live.size(1) + last] == 0) --last;
-      widest.push_back(static_cast<int32_t>(last));
-    }
+    windows.push_back(WidestLive(Select(layer, true).live.contiguous()));
   }
-  return TableOf(widest);
+  return windows;
+}
+
+std::vector<std::vector<int32_t>> LearnedAttention::computed_windows() const {
+  return computed_.empty() ? windows() : computed_;
+}
+
+WindowTable LearnedAttention::FullTable() const {
+  return WindowTable(
+      static_cast<size_t>(shape_.layers),
+      std::vector(static_cast<size_t>(shape_.heads), static_cast<int32_t>(model_.context)));
+}
+
+std::vector<int32_t> LearnedAttention::WidestLive(const at::Tensor& live) const {
+  std::vector<int32_t> windows;
+  for (int64_t head = 0; head < live.size(0); ++head) {
+    int64_t last = live.size(1) - 1;
+    while (live.const_data_ptr<int64_t>()[head * live.size(1) + last] == 0) --last;
+    windows.push_back(options_.candidates[static_cast<size_t>(last)]);
+  }
+  return windows;
 }
 
 std::optional<SelectionView> LearnedAttention::selection() const {
@@ -280,6 +348,7 @@ std::optional<SelectionView> LearnedAttention::selection() const {
       .temperature = temperature_,
       .target_cost = target_cost_,
       .expected_cost = ExpectedCost().item<double>(),
+      .multiplier = multiplier_,
       .hard_cost = CostRatio(TableOf(planned ? index_ : MostLikely()), shape_, sinks_, budget()),
       .entropy = -at::xlogy(weights, weights).sum(-1).mean().item<double>(),
       .decided = decided_,
@@ -311,7 +380,9 @@ PolicyState LearnedAttention::Save() const {
   state.tensors[kPlanTensor] = at::tensor(index_, at::kInt);
   const Json json = {{"variant", "learned"},        {"phase", SelectionPhaseName(phase_)},
                      {"temperature", temperature_}, {"target_cost", target_cost_},
-                     {"plan_step", plan_step_},     {"duality_gap", duality_gap_},
+                     {"plan_step", plan_step_},     {"search_begin", search_begin_},
+                     {"search_end", search_end_},   {"multiplier", multiplier_},
+                     {"tracking", tracking_},       {"duality_gap", duality_gap_},
                      {"logits", logits.json}};
   state.json = json.dump();
   return state;
@@ -353,6 +424,10 @@ void LearnedAttention::Restore(const PolicyState& state) {
   temperature_ = temperature;
   target_cost_ = JsonMember<double>(json, "target_cost", kStateName);
   plan_step_ = JsonMember<int64_t>(json, "plan_step", kStateName);
+  search_begin_ = JsonMember<int64_t>(json, "search_begin", kStateName);
+  search_end_ = JsonMember<int64_t>(json, "search_end", kStateName);
+  multiplier_ = JsonMember<double>(json, "multiplier", kStateName);
+  tracking_ = JsonMember<bool>(json, "tracking", kStateName);
   duality_gap_ = JsonMember<double>(json, "duality_gap", kStateName);
 }
 

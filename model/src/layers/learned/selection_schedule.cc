@@ -37,8 +37,9 @@ SelectionPhase SelectionSchedule::Phase(int64_t step) const {
 }
 
 double SelectionSchedule::Progress(int64_t step) const {
-  const auto last = static_cast<double>(std::max<int64_t>(1, search_end - 1 - search_begin));
-  return std::clamp(static_cast<double>(step - search_begin) / last, 0.0, 1.0);
+  const int64_t last = search_end - 1 - search_begin;
+  if (last <= 0) return 1;
+  return std::clamp(static_cast<double>(step - search_begin) / static_cast<double>(last), 0.0, 1.0);
 }
 
 }  // namespace aah
