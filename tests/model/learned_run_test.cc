@@ -200,6 +200,10 @@ TEST_F(LearnedRunTest, BadRecipesAreRefused) {
               HasSubstr("has no use where windows are chosen by 'learned'"));
   EXPECT_THAT(refusal({"attention={variant: full, learned: {}}"}),
               HasSubstr("remove it or set the variant to learned"));
+  for (const char* variant : {"", "variant: learned, ", "variant: aah, "}) {
+    EXPECT_THAT(refusal({"attention={" + std::string(variant) + "learned: {}, control: {}}"}),
+                HasSubstr("set the variant to aah_learned"));
+  }
   EXPECT_THAT(refusal({"attention={learned: {candidates: [2, 32]}}", "training.steps=1",
                        "optimizer.warmup_steps=0"}),
               HasSubstr("more training steps"));

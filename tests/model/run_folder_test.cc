@@ -170,6 +170,10 @@ TEST(AllocationMeasuresTest, CountsAsTheFormulasSay) {
   EXPECT_THAT(ErrorOf([] { VisiblePairRatio({{1, 0}}, 0, 4); }).first, HasSubstr("window is 0"));
   EXPECT_THAT(ErrorOf([] { AllocatedContextRatio({{1}, {2, 3}}, 0, 4); }).first,
               HasSubstr("layer 1 has 2 heads"));
+  for (const WindowTable& none : {WindowTable{}, WindowTable{{}}}) {
+    EXPECT_THAT(ErrorOf([&] { VisiblePairRatio(none, 0, 4); }).first, HasSubstr("got none"));
+    EXPECT_THAT(ErrorOf([&] { AllocatedContextRatio(none, 0, 4); }).first, HasSubstr("got none"));
+  }
 }
 
 }  // namespace

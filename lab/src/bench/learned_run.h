@@ -28,8 +28,8 @@ struct LearnedRunSteps {
 };
 LearnedRunSteps StepsOfPhases(const LearnedOptions& options);
 
-// Before and in the search. All logits are 0, so that all candidates of all heads are computed:
-// no state of the search costs more.
+// Before and in the search. With their first logits no candidate's weight is below drop_below, so
+// that all of all heads are computed: no state of the search costs more.
 std::unique_ptr<LearnedAttention> SearchingAttention(const ModelConfig& model);
 
 // After it, for 2 layers of 8 heads and at least 4,096 tokens of context: a few heads see far, the

@@ -3,17 +3,25 @@
 #include <cstdint>
 #include <vector>
 
+#include "aah/error.h"
 #include "aah/window_budget.h"
 
 namespace aah {
 namespace {
 
+void CheckHasHeads(const WindowTable& windows) {
+  AAH_CHECK(!windows.empty() && !windows.front().empty(),
+            "windows: expected those of at least one layer of one head, got none");
+}
+
 double HeadCount(const WindowTable& windows) {
+  CheckHasHeads(windows);
   return static_cast<double>(windows.size()) * static_cast<double>(windows.front().size());
 }
 
 // Neither kind of cost depends on key/value heads or their size.
 double Cost(const WindowTable& windows, int32_t sinks, BudgetKind kind, int64_t context) {
+  CheckHasHeads(windows);
   const auto heads = static_cast<int32_t>(windows.front().size());
   return CostRatio(windows,
                    {.layers = static_cast<int32_t>(windows.size()),

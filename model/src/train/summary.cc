@@ -1,12 +1,16 @@
-#include "train/summary.h"
-
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "aah/model/run_summary.h"
+
 namespace aah {
 namespace {
+
+constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<double> Collect(const std::vector<StepRecord>& steps, double StepRecord::* field) {
   std::vector<double> values;
@@ -22,10 +26,11 @@ double Sum(const std::vector<double>& values) {
 }
 
 double Mean(const std::vector<double>& values) {
-  return Sum(values) / static_cast<double>(values.size());
+  return values.empty() ? kNotMeasured : Sum(values) / static_cast<double>(values.size());
 }
 
 double Median(std::vector<double> values) {
+  if (values.empty()) return kNotMeasured;
   const size_t middle = values.size() / 2;
   std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(middle), values.end());
   const double upper = values[middle];
@@ -37,21 +42,20 @@ double Median(std::vector<double> values) {
 
 }  // namespace
 
-SummaryRecord Summarise(const RunMetrics& metrics, int64_t parameters, int64_t peak_memory_bytes) {
+SummaryRecord Summarise(const RunMetrics& metrics) {
   const std::vector<StepRecord>& steps = metrics.steps;
-  const ValidationRecord& validation = metrics.validations.back();
+  const bool stepped = !steps.empty();
+  const bool validated = !metrics.validations.empty();
   return {
-      .step = steps.back().step,
-      .validation_loss = validation.loss,
-      .bits_per_byte = validation.bits_per_byte,
+      .step = stepped ? steps.back().step : 0,
+      .validation_loss = validated ? metrics.validations.back().loss : kNotMeasured,
+      .bits_per_byte = validated ? metrics.validations.back().bits_per_byte : kNotMeasured,
       .allocated_context_ratio = Mean(Collect(steps, &StepRecord::allocated_context_ratio)),
       .visible_pair_ratio = Mean(Collect(steps, &StepRecord::visible_pair_ratio)),
       .flops_per_token = Mean(Collect(steps, &StepRecord::flops_per_token)),
-      .tokens_per_second = TokensPerSecond(steps),
+      .tokens_per_second = stepped ? TokensPerSecond(steps) : kNotMeasured,
       .attention_share = Median(Collect(steps, &StepRecord::attention_share)),
-      .control_share = ControlShare(steps),
-      .peak_memory_bytes = peak_memory_bytes,
-      .parameters = parameters,
+      .control_share = stepped ? ControlShare(steps) : kNotMeasured,
       .seconds = Sum(Collect(steps, &StepRecord::seconds)),
   };
 }

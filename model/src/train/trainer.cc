@@ -24,7 +24,6 @@
 #include "train/run_lock.h"
 #include "train/run_logs.h"
 #include "train/stretch_losses.h"
-#include "train/summary.h"
 
 namespace aah {
 namespace {
@@ -273,8 +272,9 @@ void TrainingRun::SavePlan() const {
 }
 
 void TrainingRun::Finish() {
-  const SummaryRecord summary =
-      Summarise(ReadMetrics(config_.out), ParameterCount(config_.model), PeakMemoryBytes());
+  SummaryRecord summary = Summarise(ReadMetrics(config_.out));
+  summary.parameters = ParameterCount(config_.model);
+  summary.peak_memory_bytes = PeakMemoryBytes();
   logs_->Append(summary);
   observer_.OnFinish(summary);
 }

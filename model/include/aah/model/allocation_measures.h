@@ -10,7 +10,8 @@ namespace aah {
 
 // How much of full causal attention an allocation of windows is (METHOD.md section 7); `windows`
 // [layers][heads], each >= 1; `context` >= 1 tokens. Both are 1 for full attention, and both are
-// CostRatio's of window_budget.h, which throws where windows do not fit.
+// CostRatio's of window_budget.h, which throws where windows do not fit; aah::Error also where
+// there are none.
 
 // Sum over heads and layers of min(window + sinks, context), over heads * layers * context: the
 // paper's figure.
