@@ -1,10 +1,9 @@
 #include "aah/lab/run_log.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,37 +11,13 @@
 #include "aah/lab/machine.h"
 #include "aah/lab/table.h"
 #include "aah/model/run_folder.h"
+#include "aah/model/run_summary.h"
 #include "aah/model/train_config.h"
 
 namespace aah {
 namespace {
 
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
-
-// One value of each step, as a list.
-std::vector<double> Collect(const std::vector<StepRecord>& steps, double StepRecord::* value) {
-  std::vector<double> values;
-  values.reserve(steps.size());
-  for (const StepRecord& step : steps) values.push_back(step.*value);
-  return values;
-}
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return kNotMeasured;
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-double Sum(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum;
-}
-
-double Mean(const std::vector<double>& values) {
-  return values.empty() ? kNotMeasured : Sum(values) / static_cast<double>(values.size());
-}
 
 // Runs of earlier versions did not log it, which reads as 0.
 double IfLogged(double flops_per_token) {
@@ -67,21 +42,9 @@ RunFigures FromSummary(const SummaryRecord& summary) {
 }
 
 RunFigures FromSteps(const RunMetrics& metrics) {
-  RunFigures figures;
-  const std::vector<StepRecord>& steps = metrics.steps;
-  figures.step = steps.empty() ? 0 : steps.back().step;
-  const bool validated = !metrics.validations.empty();
-  figures.validation_loss = validated ? metrics.validations.back().loss : kNotMeasured;
-  figures.bits_per_byte = validated ? metrics.validations.back().bits_per_byte : kNotMeasured;
-  figures.allocated_context_ratio = Mean(Collect(steps, &StepRecord::allocated_context_ratio));
-  figures.visible_pair_ratio = Mean(Collect(steps, &StepRecord::visible_pair_ratio));
-  figures.flops_per_token = IfLogged(Mean(Collect(steps, &StepRecord::flops_per_token)));
-  figures.tokens_per_second = steps.empty() ? kNotMeasured : TokensPerSecond(steps);
-  figures.attention_share = Median(Collect(steps, &StepRecord::attention_share));
-  figures.control_share = steps.empty() ? kNotMeasured : ControlShare(steps);
+  RunFigures figures = FromSummary(Summarise(metrics));
   figures.peak_memory_bytes = kNotMeasured;
   figures.parameters = kNotMeasured;
-  figures.seconds = Sum(Collect(steps, &StepRecord::seconds));
   return figures;
 }
 
@@ -91,7 +54,10 @@ RunLog ReadRunLog(const std::string& folder) {
   AAH_CHECK(
       IsRunFolder(folder), "'", folder,
       "' is no run folder: expected a folder that `aah train` has written, with a config.yaml");
-  std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(folder, error);
+  if (error) path = folder;
+  path = path.lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   RunLog log;
   log.name = path.filename().string();
@@ -101,7 +67,7 @@ RunLog ReadRunLog(const std::string& folder) {
   log.windows = ReadWindows(folder);
   log.groups = ReadGroups(folder);
   log.selection = ReadSelection(folder);
-  log.has_plan = std::filesystem::is_regular_file(PlanPath(folder));
+  log.has_plan = std::filesystem::is_regular_file(PlanPath(folder), error);
   log.machine = ReadMachineFacts(folder);
   return log;
 }

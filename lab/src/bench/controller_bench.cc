@@ -147,12 +147,6 @@ class SwitchedModel {
   at::Tensor tokens_;
 };
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 // Seconds that adaptive steps take longer than steps by the same windows, pair by pair; one list
 // for each kind of step.
 struct ExtraSeconds {
@@ -205,7 +199,7 @@ void BenchController(const BenchOptions& options, const BenchSink& sink) {
   result.threads = at::get_num_threads();
   result.visible_pair_ratio =
       std::accumulate(visible.begin(), visible.end(), 0.0) / static_cast<double>(visible.size());
-  result.denominator = Median(plan_seconds);
+  result.denominator = bench::Median(plan_seconds);
   result.bar_kind = BarKind::kAtMost;
   const auto emit = [&](const char* name, double seconds, size_t repeats, double bar) {
     result.name = name;
@@ -215,11 +209,11 @@ void BenchController(const BenchOptions& options, const BenchSink& sink) {
     result.bar = bar;
     sink(result);
   };
-  const double interval = Median(extra.deciding) + Median(extra.gathering) +
-                          static_cast<double>(kInterval - 2) * Median(extra.cached);
+  const double interval = bench::Median(extra.deciding) + bench::Median(extra.gathering) +
+                          static_cast<double>(kInterval - 2) * bench::Median(extra.cached);
   emit("controller_share_of_step", interval / static_cast<double>(kInterval), plan_seconds.size(),
        0.02);
-  emit("decision_step_share", Median(extra.deciding), extra.deciding.size(), 0.05);
+  emit("decision_step_share", bench::Median(extra.deciding), extra.deciding.size(), 0.05);
 }
 
 }  // namespace aah

@@ -5,13 +5,14 @@
 #include <vector>
 
 namespace aah::bench {
-namespace {
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
+
+namespace {
 
 template <typename Value>
 double MedianOf(const std::vector<PassSeconds>& times, const Value& value) {

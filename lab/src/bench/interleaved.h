@@ -16,6 +16,9 @@ double Seconds(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// REQUIRES: at least one value.
+double Median(std::vector<double> values);
+
 // Times of one repeat. A probe that has no backward pass leaves it 0.
 struct PassSeconds {
   double forward = 0;

@@ -16,6 +16,7 @@
 #include "aah/model/allocation_measures.h"
 #include "aah/model/attention_timer.h"
 #include "aah/model/checkpoint.h"
+#include "aah/model/run_summary.h"
 #include "aah/model/train_step.h"
 #include "aah/random.h"
 #include "aah/text/batches.h"
