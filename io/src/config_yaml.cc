@@ -188,11 +188,11 @@ ConfigNode ParseConfigYaml(std::string_view text, const std::shared_ptr<const st
   const size_t null_byte = text.find('\0');
   AAH_CHECK(null_byte == std::string_view::npos, *source, ": byte ", null_byte,
             " is zero: expected YAML text, got a binary file");
-  // Else yaml-cpp would guess at other encodings, and the text could not be saved beside a run.
   const size_t control = FindControl(text);
   AAH_CHECK(control == text.size(), *source, ": byte ", control, " is the control character ",
             static_cast<int>(text[control]),
             ": expected YAML text; write it as an escape in quotes");
+  // Else yaml-cpp would guess at other encodings, and the text could not be saved beside a run.
   AAH_CHECK(IsUtf8(text), *source, ": expected YAML text in UTF-8, got another encoding");
   TreeBuilder builder(source, with_lines);
   try {

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "aah/error.h"
 
@@ -57,13 +58,17 @@ std::filesystem::path FolderOf(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
+std::string TemporaryPrefix(const std::filesystem::path& path) {
+  return "." + path.filename().string() + ".tmp-";
+}
+
 // A name beside `path` that no other process or thread uses. The time is part of it since process
 // numbers return (in a container soon), and a killed process may have left its file.
 std::filesystem::path TemporaryBeside(const std::filesystem::path& path) {
   static std::atomic<int> counter{0};
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  const std::string name = "." + path.filename().string() + ".tmp-" + std::to_string(getpid()) +
-                           "-" + std::to_string(now) + "-" + std::to_string(counter.fetch_add(1));
+  const std::string name = TemporaryPrefix(path) + std::to_string(getpid()) + "-" +
+                           std::to_string(now) + "-" + std::to_string(counter.fetch_add(1));
   return FolderOf(path) / name;
 }
 
@@ -108,14 +113,6 @@ int WriteAll(int descriptor, const char* data, size_t size) {
     size -= static_cast<size_t>(written);
   }
   return 0;
-}
-
-void SyncPath(const std::filesystem::path& path) {
-  const Descriptor file(path, O_RDONLY);
-  // Some file systems cannot sync folders and say EINVAL: nothing to be done there.
-  if (file.number() < 0 || (fsync(file.number()) != 0 && errno != EINVAL)) {
-    ThrowError(KindOf(errno), "cannot write ", path.string(), " to the disk: ", Reason(errno));
-  }
 }
 
 }  // namespace
@@ -217,7 +214,7 @@ void AtomicFileWriter::Commit() {
   if (rename(temporary_.c_str(), path_.c_str()) != 0) Fail("rename the new file to", errno);
   close(descriptor_);
   descriptor_ = -1;
-  SyncPath(FolderOf(path_));
+  SyncToDisk(FolderOf(path_));
 }
 
 void WriteFileAtomically(const std::filesystem::path& path, std::string_view text) {
@@ -252,16 +249,35 @@ AtomicFolderWriter::~AtomicFolderWriter() {
 
 void AtomicFolderWriter::Commit() {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(temporary_)) {
-    SyncPath(entry.path());
+    SyncToDisk(entry.path());
   }
-  SyncPath(temporary_);
+  SyncToDisk(temporary_);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error_number = errno;
     ThrowError(KindOf(error_number), "cannot rename the new folder to ", path_.string(), ": ",
                Reason(error_number), "; nothing was written there");
   }
   committed_ = true;
-  SyncPath(FolderOf(path_));
+  SyncToDisk(FolderOf(path_));
+}
+
+void RemoveUnfinished(const std::filesystem::path& path) {
+  const std::string prefix = TemporaryPrefix(path);
+  std::error_code ignored;
+  std::filesystem::directory_iterator entry(FolderOf(path), ignored);
+  std::vector<std::filesystem::path> unfinished;
+  for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+    if (entry->path().filename().string().starts_with(prefix)) unfinished.push_back(entry->path());
+  }
+  for (const auto& left : unfinished) std::filesystem::remove_all(left, ignored);
+}
+
+void SyncToDisk(const std::filesystem::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  // Some file systems cannot sync folders and say EINVAL: nothing to be done there.
+  if (file.number() < 0 || (fsync(file.number()) != 0 && errno != EINVAL)) {
+    ThrowError(KindOf(errno), "cannot write ", path.string(), " to the disk: ", Reason(errno));
+  }
 }
 
 void CreateFolder(const std::filesystem::path& path) {

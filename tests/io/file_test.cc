@@ -148,6 +148,24 @@ TEST(AtomicFolderWriter, AppearsWholeOrNotAtAll) {
               HasSubstr("it exists, choose another"));
 }
 
+TEST(RemoveUnfinished, RemovesWhatKilledProcessesLeft) {
+  const TemporaryFolder folder;
+  RemoveUnfinished(folder / "no/x");
+  {
+    const AtomicFolderWriter other(folder / "xy");
+    CreateFolder(folder / ".x.tmp-1-2-3/a");
+    WriteFileAtomically(folder / ".x.tmp-1-2-3/a/b", "1");
+    WriteFileAtomically(folder / ".x.tmp-4-5-6", "1");
+    WriteFileAtomically(folder / "x", "1");
+    RemoveUnfinished(folder / "x");
+    EXPECT_EQ(folder.entry_count(), 2);
+    EXPECT_TRUE(std::filesystem::exists(other.temporary_path()));
+    RemoveUnfinished(folder / "xy");
+  }
+  EXPECT_EQ(folder.entry_count(), 1);
+  EXPECT_EQ(ReadFile(folder / "x"), "1");
+}
+
 TEST(CreateFolder, MakesAllOfThePathAndRefusesAFileOnIt) {
   const TemporaryFolder folder;
   CreateFolder(folder / "a/b/c");

@@ -125,6 +125,44 @@ TEST(PrepareData, KeepsTheEarlierDataSetWhereAnotherFails) {
   EXPECT_NE(ReadFile(options.output + "/data.json"), before);
 }
 
+TEST(PrepareData, ReplacesTheWholeOfAnotherDataSet) {
+  const TemporaryFolder folder;
+  PrepareOptions options = Options(folder, folder.Write("one.txt", Lines(30, "short")));
+  PrepareData(options);
+  folder.Write("out/notes.txt", "mine");
+  RecallOptions recall;
+  recall.sequences = {2, 1, 1};
+  recall.output = options.output;
+  recall.overwrite = true;
+  PrepareRecall(recall, {});
+  const std::set<std::string> files = {"data.json", "notes.txt", "tokens.bin"};
+  EXPECT_EQ(Entries(options.output), files);
+  EXPECT_TRUE(TokenFile::Open(options.output).info().scored.has_value());
+}
+
+TEST(PrepareData, RemovesWhatAKilledPreparationLeft) {
+  const TemporaryFolder folder;
+  const PrepareOptions options = Options(folder, folder.Write("one.txt", Lines(30, "short")));
+  folder.Write("out/.unfinished.tmp-1-2-3/tokens.bin", "part");
+  PrepareData(options);
+  const std::set<std::string> files = {"data.json", "tokenizer.json", "tokens.bin"};
+  EXPECT_EQ(Entries(options.output), files);
+}
+
+TEST(PrepareData, LeavesNoneOfTheFoldersThatItMade) {
+  const TemporaryFolder folder;
+  PrepareOptions options = Options(folder, folder.Write("one.txt", Lines(1000, "a line of text")));
+  std::filesystem::create_directory(folder.Path("there"));
+  for (const char* output : {"there/a/b/c", "there/a/b/c/", "there/./a/../b"}) {
+    options.output = folder.Path(output);
+    EXPECT_EQ(KindOnAFullDisk(4000, [&] { PrepareData(options); }), ErrorKind::kMachine);
+    EXPECT_TRUE(Entries(folder.Path("there")).empty()) << output;
+  }
+  options.output = folder.Path("there/a/" + std::string(300, 'n'));
+  EXPECT_THAT(BadInput([&] { PrepareData(options); }), HasSubstr("cannot make the folder"));
+  EXPECT_TRUE(Entries(folder.Path("there")).empty());
+}
+
 TEST(PrepareData, CutsBetweenCharacters) {
   const TemporaryFolder folder;
   std::string text;

@@ -1,7 +1,9 @@
 #include "data_set.h"
 
 #include <filesystem>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "aah/error.h"
 
@@ -17,34 +19,53 @@ void CheckOutputFree(const std::string& output, bool overwrite) {
 
 namespace {
 
-bool CreateWhereMissing(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  const bool missing = !std::filesystem::exists(folder, ignored);
+std::filesystem::path MakeFor(const std::filesystem::path& folder) {
   CreateFolder(folder);
-  return missing;
+  const std::filesystem::path unfinished = folder / "unfinished";
+  RemoveUnfinished(unfinished);
+  return unfinished;
 }
 
 }  // namespace
 
-DataSetFolder::DataSetFolder(const std::string& output)
-    : folder_(output), created_(CreateWhereMissing(folder_)), unfinished_(folder_ / "unfinished") {}
-
-DataSetFolder::~DataSetFolder() {
+NewFolders::NewFolders(const std::filesystem::path& path) {
   std::error_code ignored;
-  std::filesystem::remove_all(unfinished(), ignored);
-  if (created_) std::filesystem::remove(folder_, ignored);  // only where it is empty
+  for (std::filesystem::path folder = path;
+       !folder.empty() && !std::filesystem::exists(folder, ignored);
+       folder = folder.parent_path()) {
+    folders_.push_back(folder);
+  }
 }
 
-void DataSetFolder::Commit() {
-  for (const char* name : {"tokenizer.json", "data.json", "tokens.bin"}) {
-    std::error_code error;
-    if (!std::filesystem::exists(unfinished() / name, error)) continue;  // tasks have no tokenizer
-    std::filesystem::rename(unfinished() / name, folder_ / name, error);
-    if (error) {
-      ThrowError(ErrorKind::kMachine, "cannot move the new ", name, " to ", folder_.string(), ": ",
-                 error.message());
-    }
+NewFolders::~NewFolders() {
+  std::error_code ignored;
+  for (const auto& folder : folders_) {
+    if (std::filesystem::is_directory(folder, ignored)) std::filesystem::remove(folder, ignored);
   }
+}
+
+DataSetFolder::DataSetFolder(const std::string& output)
+    : folder_(output), new_folders_(folder_), unfinished_(MakeFor(folder_)) {}
+
+void DataSetFolder::Commit() {
+  const auto fail = [&](const std::string& what, const std::error_code& error) {
+    ThrowError(ErrorKind::kMachine, "cannot ", what, ": ", error.message());
+  };
+  std::vector<std::string> stale;  // of an earlier data set, without a successor
+  std::error_code error;
+  for (const char* name : {"tokenizer.json", "data.json", "tokens.bin"}) {
+    if (!std::filesystem::exists(unfinished() / name, error)) {
+      stale.emplace_back(name);
+      continue;
+    }
+    std::filesystem::rename(unfinished() / name, folder_ / name, error);
+    if (error) fail(std::string("move the new ") + name + " to " + folder_.string(), error);
+  }
+  for (const std::string& name : stale) {
+    std::filesystem::remove(folder_ / name, error);
+    if (error) fail("remove the old " + (folder_ / name).string(), error);
+  }
+  SyncToDisk(folder_);
 }
 
 nlohmann::ordered_json DescribeSplits(const TokenFileInfo& info) {

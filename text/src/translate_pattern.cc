@@ -166,7 +166,8 @@ class Translator {
       while (end < expression_.size() && IsDigit(expression_[end])) ++end;
     }
     if (!has_lower || end == expression_.size() || expression_[end] != '}') Refuse("{", begin);
-    // Every try that fails goes over as many characters again; three digits are 100 at least.
+    // Every try that fails goes over as many characters again. Two digits are enough for any
+    // tokenizer, leading zeros are not needed.
     const std::string_view lower = expression_.substr(first_digit, lower_end - first_digit);
     if (lower.size() > 2) Refuse(expression_.substr(begin, end + 1 - begin), begin);
     Copy(end + 1 - begin);

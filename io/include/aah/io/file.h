@@ -94,6 +94,13 @@ class AtomicFolderWriter {
   bool committed_ = false;
 };
 
+// Removes what the writers above left beside `path` where their process was killed. REQUIRES: no
+// process is writing `path`. What cannot be removed stays.
+void RemoveUnfinished(const std::filesystem::path& path);
+
+// Flushes a file, or the list of names of a folder, to the disk.
+void SyncToDisk(const std::filesystem::path& path);
+
 // Makes the folder and those above it; one that is there already must be writable.
 void CreateFolder(const std::filesystem::path& path);
 
