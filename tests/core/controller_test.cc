@@ -356,6 +356,8 @@ TEST(ControlOptions, RefusesWhatIsOutOfRangeInOneLine) {
   ExpectRefused("joint_siblings is 2, but a layer has 1 heads", [](Options&) {}, 1);
   ExpectRefused("joint_siblings is 3, expected 2", [](Options& o) { o.joint_siblings = 3; });
   ExpectRefused("hidden is 0", [](Options& o) { o.hidden = 0; });
+  ExpectRefused("hidden is 1025", [](Options& o) { o.hidden = 1025; });
+  ExpectRefused("joint_hidden is 1025", [](Options& o) { o.joint_hidden = 1025; });
   ExpectRefused("min_window is 0", [](Options& o) { o.min_window = 0; });
 }
 

@@ -16,7 +16,7 @@ namespace {
 // Far beyond any use, but what is allocated stays small.
 constexpr size_t kMaxWindows = 256;
 constexpr int32_t kMaxDepth = 64;
-constexpr int32_t kMaxHidden = 1 << 14;
+constexpr int32_t kMaxHidden = 1 << 10;
 
 void CheckRange(const char* name, double value, double least, double most, const char* why) {
   AAH_CHECK(value >= least && value <= most, name, " is ", value, ", expected ", least, " to ",
