@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -98,7 +99,8 @@ void WriteMachineFacts(const std::string& run_folder, const MachineFacts& facts)
 
 std::optional<MachineFacts> ReadMachineFacts(const std::string& run_folder) {
   const std::string path = FactsPath(run_folder);
-  if (!std::filesystem::exists(path)) return std::nullopt;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
   const Json json = ReadJsonFile(path, 1 << 20);
   MachineFacts facts;
   facts.processor = JsonMember<std::string>(json, "processor", path);

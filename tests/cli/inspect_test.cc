@@ -325,6 +325,50 @@ TEST(InspectTest, ShortensALargeSearch) {
   EXPECT_THAT(one, HasSubstr("█\n"));
 }
 
+TEST(InspectTest, JoinsNeighboursOfManyCandidates) {
+  RunLog log = LearnedLog();
+  log.config.model.context = 1 << 20;
+  log.config.attention.learned.budget = 0.123457;
+  log.config.attention.learned.budget_kind = BudgetKind::kAllocatedContext;
+  log.selection.clear();
+  SelectionRecord record = {.step = 5, .layer = 0, .candidates = {}, .weights = {}};
+  for (int i = 1; i <= 64; ++i) record.candidates.push_back(16384 * i);
+  std::vector<double> halves(64, 0.0);
+  halves[0] = halves[1] = 0.5;
+  std::vector<double> last(64, 0.0);
+  last[62] = 0.5;
+  last[60] = 0.25;
+  last[58] = last[59] = 0.125;
+  record.weights = {halves, last};
+  for (record.layer = 0; record.layer < 2; ++record.layer) log.selection.push_back(record);
+  const std::string text = InspectionText(Inspect(log, {}), {});
+  EXPECT_LT(WidestLine(text), kTerminalColumns);
+  const std::string none(29, ' ');
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("0.123457 of full attention's allocated context\n" +
+                              std::string(17, ' ') + "at 1,048,576 tokens\n"),
+                    HasSubstr("of the candidate windows, as bars of 2, from 0 to 1, in step 5\n"),
+                    HasSubstr("  █" + none + "  \n"), HasSubstr("  " + none + "▂▂▄\n")));
+}
+
+TEST(InspectTest, RefusesAPhaseThatIsNone) {
+  RunLog log = LearnedLog();
+  log.metrics.steps[2].selection->phase = "\x1b[2J";
+  EXPECT_THAT(ErrorOf([&] { Inspect(log, 3); }),
+              AllOf(HasSubstr("metrics.jsonl: phase '"),
+                    HasSubstr("' in step 3: expected warmup, search or plan")));
+  EXPECT_EQ(Inspect(log, 4).selection->summary.phase, "search");
+}
+
+TEST(InspectTest, TheNameOfARunCannotSteerATerminal) {
+  RunLog log = LearnedLog();
+  log.name = "run\x1b[2J";
+  log.folder = "runs/\u009b2Jrun";
+  log.has_plan = true;
+  EXPECT_THAT(InspectionText(Inspect(log, {}), {}),
+              AllOf(StartsWith("run [2J: "), HasSubstr("runs/ 2Jrun/plan.json (aah")));
+}
+
 TEST(InspectTest, WritesASearchAsJson) {
   EXPECT_FALSE(
       nlohmann::json::parse(InspectionJson(Inspect(AdaptiveLog(), {}))).contains("selection"));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "aah/error.h"
+#include "aah/lab/plain_text.h"
 
 namespace aah {
 namespace {
@@ -35,6 +36,14 @@ TEST(TableTest, FormatsNumbers) {
   EXPECT_EQ(FormatThousands(1234567.4), "1,234,567");
   EXPECT_EQ(FormatThousands(-123456), "-123,456");
   EXPECT_EQ(FormatThousands(std::nan("")), "-");
+}
+
+TEST(PlainTextTest, HoldsNoControlCharacters) {
+  EXPECT_EQ(PlainText("größe 1\u00a0€"), "größe 1\u00a0€");
+  EXPECT_EQ(PlainText("a\x1b[1m\n\x7f"), "a [1m  ");
+  EXPECT_EQ(PlainText("\u0080a\u009b1m\u009f"), " a 1m ");
+  EXPECT_EQ(PlainText("\xc2"), "\xc2");
+  EXPECT_EQ(PlainText(""), "");
 }
 
 TEST(TableTest, FormatsDurations) {

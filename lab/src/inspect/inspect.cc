@@ -107,6 +107,9 @@ std::optional<SelectionInspection> InspectSelection(const RunLog& log, const Ste
   if (record == nullptr || !record->selection) return {};
   SelectionInspection selection;
   selection.summary = *record->selection;
+  const std::string& phase = selection.summary.phase;
+  AAH_CHECK(phase == "warmup" || phase == "search" || phase == "plan", MetricsPath(log.folder),
+            ": phase '", phase, "' in step ", record->step, ": expected warmup, search or plan");
   selection.budget = SelectionBudget(log.config);
   selection.decisions = SelectionDecisions(log.metrics.steps);
   if (log.has_plan) selection.plan = PlanPath(log.folder);

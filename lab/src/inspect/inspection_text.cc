@@ -8,6 +8,7 @@
 
 #include "aah/error.h"
 #include "aah/lab/inspect.h"
+#include "aah/lab/plain_text.h"
 #include "aah/lab/table.h"
 #include "aah/lab/window_history.h"
 #include "inspect/group_tree.h"
@@ -34,10 +35,10 @@ int Largest(const HeadMap& values) {
 }
 
 std::string Heading(const Inspection& inspection, bool colour) {
-  std::string text = Title(inspection.name, colour) + ": attention " + inspection.attention + "\n" +
-                     std::to_string(inspection.windows.size()) + " layers of " +
-                     std::to_string(inspection.windows.front().size()) + " heads, context " +
-                     std::to_string(inspection.context) + "\n";
+  std::string text = Title(PlainText(inspection.name), colour) + ": attention " +
+                     inspection.attention + "\n" + std::to_string(inspection.windows.size()) +
+                     " layers of " + std::to_string(inspection.windows.front().size()) +
+                     " heads, context " + std::to_string(inspection.context) + "\n";
   if (inspection.last_step == 0) return text + "no step is logged yet\n";
   text += "step " + std::to_string(inspection.step) + " of " + std::to_string(inspection.steps);
   if (!std::isnan(inspection.allocated_context_ratio)) {

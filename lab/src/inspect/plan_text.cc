@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "aah/error.h"
+#include "aah/lab/plain_text.h"
 #include "aah/lab/table.h"
 #include "aah/lab/window_history.h"
 #include "aah/window_budget.h"
@@ -18,15 +19,6 @@
 
 namespace aah {
 namespace {
-
-// A plan's provenance is any text.
-std::string Plain(std::string_view text) {
-  std::string plain(text);
-  for (char& c : plain) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return plain;
-}
 
 std::string Thousands(int64_t value) { return FormatThousands(static_cast<double>(value)); }
 
@@ -67,20 +59,20 @@ std::string Joined(const std::vector<std::string>& parts) {
 
 std::string Provenance(const PlanProvenance& provenance) {
   const bool known = !provenance.method.empty() || !provenance.data.empty();
-  std::vector<std::string> data = {Plain(provenance.data)};
+  std::vector<std::string> data = {PlainText(provenance.data)};
   if (provenance.tokens > 0) data.push_back(Thousands(provenance.tokens) + " tokens");
   std::vector<std::string> versions;
   for (const auto& [program, version] : provenance.versions) {
-    versions.push_back(Plain(program) + " " + Plain(version));
+    versions.push_back(PlainText(program) + " " + PlainText(version));
   }
-  return Line("method", Plain(provenance.method)) + Line("data", Joined(data)) +
+  return Line("method", PlainText(provenance.method)) + Line("data", Joined(data)) +
          Line("seed", known ? std::to_string(provenance.seed) : "") +
          Line("made with", Joined(versions));
 }
 
 std::string Heading(const WindowPlan& plan, std::string_view name, bool colour) {
   const AttentionShape& shape = plan.model.shape;
-  std::string text = Title(Plain(name), colour) + "\n";
+  std::string text = Title(PlainText(name), colour) + "\n";
   text += Line("model",
                Joined({plan.model.architecture,
                        std::to_string(shape.layers) + " layers of " + std::to_string(shape.heads) +
@@ -91,7 +83,7 @@ std::string Heading(const WindowPlan& plan, std::string_view name, bool colour) 
   if (plan.budget) text += Line("budget", CostText(plan.budget->value, *plan.budget));
   std::vector<std::string> predicted;
   for (const auto& [figure, value] : plan.predicted) {
-    predicted.push_back(Plain(figure) + " " + Short(value));
+    predicted.push_back(PlainText(figure) + " " + Short(value));
   }
   return text + Line("predicted", Joined(predicted)) + Provenance(plan.provenance);
 }

@@ -5,20 +5,24 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "aah/lab/inspect.h"
+#include "aah/lab/plain_text.h"
 #include "aah/lab/plan_text.h"
 #include "aah/lab/selection_history.h"
 #include "aah/lab/table.h"
+#include "aah/window_budget.h"
 #include "inspect/heat_map.h"
 
 namespace aah {
 namespace {
 
 constexpr size_t kMostDecisions = 10;    // rows
+constexpr size_t kLabelColumns = 17;     // of a cost, two of them in front
 constexpr size_t kRowTitleColumns = 22;  // and one that parts them from the cells
 constexpr std::array<std::string_view, 9> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
@@ -26,14 +30,23 @@ std::string Right(std::string_view text, size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + std::string(text);
 }
 
+// On a line of its own from "at 1,024 tokens" on where one line would be too long.
+std::string BudgetText(const WindowBudget& budget) {
+  std::string text = CostText(budget.value, budget);
+  if (kLabelColumns + text.size() < kTerminalColumns) return text;
+  text.replace(text.rfind(" at "), 1, "\n" + std::string(kLabelColumns, ' '));
+  return text;
+}
+
 std::string CostsText(const SelectionInspection& selection) {
   const SelectionSummary& summary = selection.summary;
   const bool planned = summary.phase == "plan";
   const auto line = [](std::string_view label, const std::string& text) {
-    return "  " + std::string(label) + std::string(15 - label.size(), ' ') + text + "\n";
+    return "  " + std::string(label) + std::string(kLabelColumns - 2 - label.size(), ' ') + text +
+           "\n";
   };
   std::string text =
-      line("budget", CostText(selection.budget.value, selection.budget)) +
+      line("budget", BudgetText(selection.budget)) +
       line("target cost", FormatFixed(summary.target_cost, 4)) +
       line("expected cost", FormatFixed(summary.expected_cost, 4) + " under the weights") +
       line("hard cost", FormatFixed(summary.hard_cost, 4) +
@@ -43,7 +56,9 @@ std::string CostsText(const SelectionInspection& selection) {
     text += line("duality gap",
                  FormatFixed(summary.duality_gap, 4) + " of log weight, at most, below the best");
   }
-  if (!selection.plan.empty()) text += line("newest plan", selection.plan + " (aah plan show)");
+  if (!selection.plan.empty()) {
+    text += line("newest plan", PlainText(selection.plan) + " (aah plan show)");
+  }
   return text;
 }
 
@@ -78,7 +93,8 @@ struct Row {
   std::vector<double> weights;
 };
 
-// A line a row: numbers in per cent where they fit, else a block a candidate.
+// A line a row: numbers in per cent where they fit, else a block a candidate; where not even those
+// fit, a block for the summed weights of some neighbours.
 class WeightTable {
  public:
   WeightTable(const std::vector<int32_t>& candidates, bool colour)
@@ -86,9 +102,15 @@ class WeightTable {
     const size_t room = kTerminalColumns - 2 - kRowTitleColumns;
     cell_ = std::max<size_t>(5, std::to_string(candidates.back()).size() + 1);
     numbers_ = cell_ * candidates.size() <= room;
+    const size_t bars = room - 1;
+    joined_ = numbers_ ? 1 : (candidates.size() + bars - 1) / bars;
   }
 
-  bool numbers() const { return numbers_; }
+  std::string Legend() const {
+    if (numbers_) return "in per cent";
+    return (joined_ > 1 ? "as bars of " + std::to_string(joined_) + "," : "as bars") +
+           " from 0 to 1";
+  }
 
   std::string Titles(std::string_view first, std::string_view second) const {
     std::string line = std::string(first) + std::string(12 - first.size(), ' ') +
@@ -106,7 +128,11 @@ class WeightTable {
     std::string line = row.title + std::string(12 - std::min<size_t>(12, row.title.size()), ' ') +
                        Right(row.window, kRowTitleColumns - 12) + " ";
     if (!numbers_) line += " ";
-    for (const double weight : row.weights) line += Cell(weight);
+    for (size_t i = 0; i < row.weights.size(); i += joined_) {
+      const auto first = row.weights.begin() + static_cast<int64_t>(i);
+      const size_t count = std::min(joined_, row.weights.size() - i);
+      line += Cell(std::accumulate(first, first + static_cast<int64_t>(count), 0.0));
+    }
     return line + "\n";
   }
 
@@ -123,7 +149,8 @@ class WeightTable {
   const std::vector<int32_t>& candidates_;
   bool colour_;
   bool numbers_;
-  size_t cell_;
+  size_t cell_;    // columns of a number
+  size_t joined_;  // candidates of a cell
 };
 
 std::vector<Row> HeadRows(const Inspection& inspection, size_t layer) {
@@ -161,8 +188,7 @@ std::string WeightsText(const Inspection& inspection, const InspectionTextOption
   const size_t heads = selection.weights.front().size();
   const bool each = options.layer || layers * heads <= kMostHeadRows;
   const WeightTable table(selection.candidates, options.colour);
-  std::string text = title + "of the candidate windows, " +
-                     (table.numbers() ? "in per cent" : "as bars from 0 to 1") + ", in step " +
+  std::string text = title + "of the candidate windows, " + table.Legend() + ", in step " +
                      std::to_string(selection.weights_step) + "\n";
   if (each) {
     text += table.Titles("layer  head", selection.summary.phase == "plan" ? "plan" : "likeliest");
