@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -6,6 +7,7 @@
 #include <string_view>
 
 #include "aah/error.h"
+#include "aah/lab/plain_text.h"
 #include "cli/command.h"
 
 namespace aah {
@@ -14,15 +16,9 @@ namespace {
 constexpr int kMachineFailed = static_cast<int>(ErrorKind::kMachine);
 constexpr int kBadInput = static_cast<int>(ErrorKind::kBadInput);
 
-// One line, whatever the message holds; what it quotes from files and arguments cannot steer the
-// terminal.
+// One line, whatever the message quotes from files and arguments.
 int Fail(int exit_code, std::string_view message) {
-  std::string line(message);
-  for (char& c : line) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = ' ';
-  }
-  std::fprintf(stderr, "aah: %s\n", line.c_str());
+  std::fprintf(stderr, "aah: %s\n", PlainText(message).c_str());
   return exit_code;
 }
 
@@ -47,6 +43,11 @@ std::string KindOf(std::string_view type) {
   return type.starts_with("FLOAT") ? "a number" : "another kind of value";
 }
 
+bool IsWholeNumber(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 // In the form of our own messages, where CLI11 says no more than "Could not convert: NAME = VALUE".
 std::string WithoutConversion(const CLI::App& app, const std::string& message) {
   constexpr std::string_view kBegin = "Could not convert: ";
@@ -57,10 +58,8 @@ std::string WithoutConversion(const CLI::App& app, const std::string& message) {
   const std::string value = message.substr(equals + kEquals.size());
   const CLI::Option* option = FindOption(app, name);
   const std::string type = option == nullptr ? "" : option->get_type_name();
-  const bool number =
-      !value.empty() && value.find_first_not_of("+-.0123456789") == std::string::npos;
-  return name + ": expected " + KindOf(type) + (number ? " in its range" : "") + ", got '" + value +
-         "'";
+  return name + ": expected " + KindOf(type) + (IsWholeNumber(value) ? " in its range" : "") +
+         ", got '" + value + "'";
 }
 
 int Run(int argc, char** argv) {
@@ -95,6 +94,8 @@ int Run(int argc, char** argv) {
 }  // namespace aah
 
 int main(int argc, char** argv) {
+  // A write beyond the limit of file sizes then fails as one on a full disk does.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return aah::Finish(aah::Run(argc, argv));
   } catch (const aah::Error& error) {

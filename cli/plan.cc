@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "aah/error.h"
 #include "aah/io/window_plan_file.h"
 #include "aah/lab/plan_text.h"
+#include "aah/model/run_folder.h"
 #include "aah/plan_baselines.h"
 #include "aah/window_budget.h"
 #include "aah/window_plan.h"
@@ -29,16 +31,29 @@ struct PlanArguments {
   bool overwrite = false;
 };
 
+// A run folder stands for the plan that the run has learned.
+std::string PlanFile(const std::string& path) {
+  if (!IsRunFolder(path)) return path;
+  std::error_code error;
+  AAH_CHECK(std::filesystem::exists(PlanPath(path), error), path,
+            ": expected a run that has learned windows, got one without a ", PlanPath(path),
+            "; train it past its search, or give a plan file");
+  return PlanPath(path);
+}
+
 int Show(const PlanArguments& arguments) {
-  const WindowPlan plan = ReadWindowPlan(arguments.file);
-  const std::string text = WindowPlanReport(
-      plan, arguments.file, {.colour = UsesColour(stdout), .length = arguments.length});
+  const std::string file = PlanFile(arguments.file);
+  const WindowPlan plan = ReadWindowPlan(file);
+  const std::string text =
+      WindowPlanReport(plan, file, {.colour = UsesColour(stdout), .length = arguments.length});
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 void CheckOutput(const PlanArguments& arguments) {
-  AAH_CHECK(arguments.overwrite || !std::filesystem::exists(arguments.output), arguments.output,
+  std::error_code error;  // a path that cannot be looked at is for the writer to refuse
+  AAH_CHECK(arguments.overwrite || !std::filesystem::exists(arguments.output, error),
+            arguments.output,
             ": there is a file already; choose another --output or give --overwrite");
 }
 
@@ -57,14 +72,14 @@ int Write(const PlanArguments& arguments, const WindowPlan& plan, WindowPlan bas
 
 int Shuffle(const PlanArguments& arguments) {
   CheckOutput(arguments);
-  const WindowPlan plan = ReadWindowPlan(arguments.file);
+  const WindowPlan plan = ReadWindowPlan(PlanFile(arguments.file));
   const WindowBudget measure = PlanMeasure(plan, arguments.length, arguments.file);
   return Write(arguments, plan, ShuffledPlan(plan, arguments.seed), measure);
 }
 
 int Draw(const PlanArguments& arguments) {
   CheckOutput(arguments);
-  const WindowPlan plan = ReadWindowPlan(arguments.file);
+  const WindowPlan plan = ReadWindowPlan(PlanFile(arguments.file));
   const WindowBudget measure = PlanMeasure(plan, arguments.length, arguments.file);
   return Write(arguments, plan, RandomPlan(plan, arguments.candidates, measure, arguments.seed),
                measure);
@@ -72,7 +87,8 @@ int Draw(const PlanArguments& arguments) {
 
 CLI::App* AddAction(CLI::App& plan, const char* name, const char* help, PlanArguments& arguments) {
   CLI::App* action = plan.add_subcommand(name, help);
-  action->add_option("plan", arguments.file, "window plan (*.json)")->required();
+  action->add_option("plan", arguments.file, "window plan (*.json), or a run that has learned one")
+      ->required();
   action->add_option("--length", arguments.length,
                      "tokens to measure the cost at; those of the plan's budget where absent");
   return action;
@@ -115,6 +131,7 @@ void AddPlanCommand(CLI::App& app, Command& chosen) {
       ->add_option("--candidates", arguments->candidates,
                    "windows to draw from, ascending: 16,64,256")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->required();
   AddOutput(*random, *arguments);
   random->footer(

@@ -33,13 +33,14 @@ std::string TrainProgress::Line(const StepRecord& record) const {
   const auto done = static_cast<double>(record.step - start_.step);
   const double left = elapsed / done * static_cast<double>(start_.steps - record.step);
   std::string text = "step " + std::to_string(record.step) + "/" + std::to_string(start_.steps) +
-                     "  loss " + FormatFixed(record.loss, 4) + "  " +
-                     FormatThousands(record.tokens_per_second) + " tokens/s  eta " +
-                     FormatDuration(left);
+                     "  loss " + FormatFixed(record.loss, 4);
+  // In front of what may be cut on a narrow terminal.
   if (validation_) {
-    text += "  validation " + FormatFixed(validation_->loss, 4) + Accuracy(*validation_);
+    text += "  validation " + FormatFixed(validation_->loss, 4);
+    if (start_.scored) text += ", " + FormatFixed(100 * validation_->accuracy, 1) + "% right";
   }
-  return text;
+  return text + "  " + FormatThousands(record.tokens_per_second) + " tokens/s  eta " +
+         FormatDuration(left);
 }
 
 std::string TrainProgress::Accuracy(const ValidationRecord& record) const {

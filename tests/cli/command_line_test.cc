@@ -29,6 +29,8 @@ namespace aah {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -46,8 +48,10 @@ std::string ReadText(const std::string& path) {
 
 class CommandLineTest : public ::testing::Test {
  protected:
-  // Starts the program in the scratch folder; its output goes to files there, or to `device`.
-  pid_t Start(const std::vector<std::string>& arguments, const std::string& device = "") {
+  // Starts the program in the scratch folder; its output and errors go to files there, or to the
+  // devices.
+  pid_t Start(const std::vector<std::string>& arguments, const std::string& device = "",
+              const std::string& error_device = "") {
     std::vector<std::string> words = {"aah"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> pointers;
@@ -57,7 +61,8 @@ class CommandLineTest : public ::testing::Test {
     if (child == 0) {
       const std::string to = device.empty() ? folder_ / "output" : device;
       const int output = open(to.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
-      const int errors = open((folder_ / "errors").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+      const std::string errors_to = error_device.empty() ? folder_ / "errors" : error_device;
+      const int errors = open(errors_to.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_NOCTTY, 0600);
       dup2(output, STDOUT_FILENO);
       dup2(errors, STDERR_FILENO);
       if (chdir(folder_.path().c_str()) == 0) execv(AAH_PROGRAM, pointers.data());
@@ -192,6 +197,10 @@ TEST_F(CommandLineTest, SaysWhichNumberAnOptionExpects) {
               StartsWith("aah: --threads: expected a whole number, got 'abc' (aah --help"));
   EXPECT_THAT(error({"bench", "train", "--threads", "99999999999"}),
               StartsWith("aah: --threads: expected a whole number in its range, got '9999"));
+  for (const std::string value : {"1.5", "-", ".."}) {
+    EXPECT_THAT(error({"bench", "train", "--threads=" + value}),
+                StartsWith("aah: --threads: expected a whole number, got '" + value + "'"));
+  }
   EXPECT_THAT(error({"data", "prepare", "kjv", "--seed", "one"}),
               StartsWith("aah: --seed: expected a whole number from 0 on, got 'one'"));
   EXPECT_THAT(error({"data", "prepare", "kjv", "--test", "much"}),
@@ -200,10 +209,10 @@ TEST_F(CommandLineTest, SaysWhichNumberAnOptionExpects) {
 
 TEST_F(CommandLineTest, WhatAMessageQuotesStaysOnItsLine) {
   PrepareSmallData();
-  const Outcome outcome = Run({"train", "small.yaml", "seed=\x1b[1m\nfirst"});
+  const Outcome outcome = Run({"train", "small.yaml", "seed=\x1b[1m\nfirst\u009b1m"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
-  EXPECT_THAT(outcome.errors, AllOf(Not(HasSubstr("\x1b")), HasSubstr("first")));
+  EXPECT_THAT(outcome.errors, AllOf(Not(HasSubstr("\x1b")), HasSubstr("first 1m")));
 }
 
 TEST_F(CommandLineTest, OutputThatCannotBeWrittenIsNoSuccess) {
@@ -245,6 +254,31 @@ TEST_F(CommandLineTest, GeneratesRecallAndSaysWhatItNeeds) {
   const Outcome trained = Run({"train", "recall.yaml"});
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   EXPECT_THAT(trained.errors, HasSubstr(" bits per byte  accuracy 0."));
+}
+
+TEST_F(CommandLineTest, ANarrowTerminalShowsHowMuchIsRight) {
+  ASSERT_EQ(Run({"data", "prepare", "--task", "recall", "--sequences", "200", "-o", "data/asked"})
+                .exit_code,
+            0);
+  AppendText(folder_ / "recall.yaml",
+             "out: runs/recall\ndata: data/asked\nthreads: 1\n"
+             "model: {layers: 1, heads: 2, width: 16, context: 256}\n"
+             "training: {steps: 3, batch_size: 2}\noptimizer: {warmup_steps: 1}\n"
+             "validation: {every: 1, stretches: 2}\n");
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(grantpt(terminal) | unlockpt(terminal), 0);
+  setenv("TERM", "xterm", /*overwrite=*/1);
+  const pid_t child = Start({"train", "recall.yaml"}, "", ptsname(terminal));
+  std::string shown;
+  std::array<char, 4096> part;
+  for (ssize_t bytes = 0; (bytes = read(terminal, part.data(), part.size())) > 0;) {
+    shown.append(part.data(), static_cast<size_t>(bytes));
+  }
+  close(terminal);
+  EXPECT_EQ(Wait(child).exit_code, 0) << shown;
+  EXPECT_THAT(shown, ContainsRegex("\rstep 2/3  loss [0-9.]+  validation [0-9.]+, [0-9.]+% right  "
+                                   "[0-9,]+ tokens/s"));
 }
 
 TEST_F(CommandLineTest, TrainsAndEvaluates) {
@@ -445,6 +479,24 @@ TEST_F(CommandLineTest, AHangupOfASuiteIsItsRunsToObey) {
   EXPECT_EQ(stopped.exit_code, 128 + SIGHUP);
   EXPECT_THAT(stopped.errors, HasSubstr("saved in runs/suite/full/checkpoints/step-"));
   EXPECT_EQ(CheckpointSteps(folder_ / "runs/suite/full").size(), 1u);
+}
+
+TEST_F(CommandLineTest, ASignalThatASuiteGetsEarlyIsNotLost) {
+  PrepareSmallData();
+  for (const int milliseconds : {0, 0, 1, 2, 4, 8}) {
+    std::filesystem::remove(folder_ / "errors");
+    const pid_t child = Start({"suite", "suite.yaml", "training.steps=3000"});
+    for (int i = 0; i < 60000 && ReadText(folder_ / "errors").empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    kill(child, SIGTERM);
+    const Outcome stopped = Wait(child);
+    // Whom it ends depends on the moment.
+    EXPECT_THAT(stopped.exit_code, AnyOf(-SIGTERM, 128 + SIGTERM)) << stopped.errors;
+    EXPECT_THAT(stopped.errors, Not(HasSubstr("[2/2]")));
+    std::filesystem::remove_all(folder_ / "runs");
+  }
 }
 
 // As nohup starts it.
