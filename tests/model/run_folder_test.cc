@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "aah/model/allocation_measures.h"
+#include "aah/model/run_summary.h"
 #include "model/src/train/tensorboard.h"
 #include "tests/model/train_support.h"
 
@@ -60,6 +62,34 @@ TEST(RunFolderTest, RecordsComeBackAsWritten) {
   ASSERT_EQ(windows.size(), 1u);
   EXPECT_EQ(windows[0].head, 3);
   EXPECT_EQ(windows[0].window, 64);
+}
+
+TEST(RunFolderTest, ASummaryIsOfTheRecordsThereAre) {
+  RunMetrics metrics;
+  const SummaryRecord none = Summarise(metrics);
+  EXPECT_EQ(none.step, 0);
+  EXPECT_EQ(none.seconds, 0);
+  for (const double value : {none.validation_loss, none.bits_per_byte, none.attention_share,
+                             none.allocated_context_ratio, none.visible_pair_ratio,
+                             none.flops_per_token, none.tokens_per_second, none.control_share}) {
+    EXPECT_TRUE(std::isnan(value));
+  }
+  for (int64_t i = 1; i <= 4; ++i) {
+    StepRecord step = {.step = i, .tokens = 100 * i, .seconds = 2};
+    step.attention_share = i == 1 ? 0.75 : 0.125 * static_cast<double>(i);
+    step.visible_pair_ratio = 0.25 * static_cast<double>(i);
+    metrics.steps.push_back(step);
+  }
+  const SummaryRecord going_on = Summarise(metrics);
+  EXPECT_EQ(going_on.step, 4);
+  EXPECT_EQ(going_on.seconds, 8);
+  EXPECT_EQ(going_on.tokens_per_second, 50);
+  EXPECT_EQ(going_on.attention_share, 0.4375);  // of 0.25, 0.375, 0.5 and 0.75
+  EXPECT_EQ(going_on.visible_pair_ratio, 0.625);
+  EXPECT_TRUE(std::isnan(going_on.validation_loss));
+  metrics.validations = {{2, 1.5, 2.0, 0.25}, {4, 1.25, 1.75, 0.5}};
+  EXPECT_EQ(Summarise(metrics).validation_loss, 1.25);
+  EXPECT_EQ(Summarise(metrics).bits_per_byte, 1.75);
 }
 
 TEST(RunFolderTest, KeepsTheNamesThatOtherProgramsRead) {

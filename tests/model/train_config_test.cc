@@ -119,6 +119,7 @@ TEST(TrainConfigTest, RefusesControllersThatCannotBe) {
   EXPECT_THAT(refusal("joint_siblings: 9"),
               AllOf(HasSubstr("joint_siblings is 9"), HasSubstr("4 heads")));
   EXPECT_THAT(refusal("feature_ema: 1"), HasSubstr("feature_ema"));
+  EXPECT_THAT(refusal("hidden: 1025"), HasSubstr("an integer in 1..1024"));
   EXPECT_THAT(refusal("upper_metric: cosin"), HasSubstr("'cosine'"));
   EXPECT_THAT(refusal("control_intervl: 5"), HasSubstr("control_interval"));
   EXPECT_THAT(Refusal("attention: {variant: full, regime: full_adaptive}\n"),
