@@ -79,9 +79,18 @@ void AddEvalCommand(CLI::App& app, Command& chosen) {
       ->required();
   command->add_option("--split", options.split, "train, validation or test")->capture_default_str();
   command->add_option("--data", options.data, "prepared data; the run's own where absent");
-  command->add_option("--plan", options.plan,
-                      "window plan (*.json) to evaluate the weights with; the run's own attention "
-                      "where absent");
+  command
+      ->add_option("--plan", options.plan,
+                   "window plan (*.json) to evaluate the weights with; the run's own attention "
+                   "where absent")
+      ->check(CLI::Validator(
+          [](std::string& path) {
+            return path.empty() ? std::string(
+                                      "expected a window plan, got ''; leave the option out "
+                                      "to evaluate with the run's own attention")
+                                : std::string();
+          },
+          "FILE"));
   command->add_option("--stretches", options.stretches, "contexts to read; 0: the whole split")
       ->capture_default_str();
   command->add_option("--batch-size", options.batch_size, "contexts per forward pass")

@@ -165,6 +165,12 @@ AtomicFileWriter::AtomicFileWriter(const std::filesystem::path& path)
   AAH_CHECK(path.has_filename(), "cannot write '", path.string(), "': expected a file name");
   AAH_CHECK(!std::filesystem::is_directory(path), "cannot write ", path.string(),
             ": a folder of that name exists, choose another");
+  // The rename would put a file in the place of a device, for everybody.
+  std::error_code absent;
+  const auto status = std::filesystem::status(path, absent);
+  AAH_CHECK(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status),
+            "cannot write ", path.string(), ": expected a regular file or none, got a device or ",
+            "pipe; choose another path");
   descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
   if (descriptor_ < 0) {
     const int error_number = errno;

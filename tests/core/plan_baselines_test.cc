@@ -175,6 +175,10 @@ TEST(RandomPlan, RefusesWhatCannotBe) {
             "before");
   EXPECT_EQ(refusal({0, 16}).substr(0, 23), "candidate window 0 is 0");
   EXPECT_EQ(refusal({}), "there are no candidate windows: expected at least one");
+  // One candidate costs what it costs everywhere.
+  for (auto& layer : plan.windows) layer.assign(layer.size(), 512);
+  EXPECT_NE(refusal({16}).find("too little to be compared with it; add wider candidates"),
+            std::string::npos);
   for (auto& layer : plan.windows) layer.assign(layer.size(), 8);
   EXPECT_NE(refusal({16, 64}).find("cannot be kept: the smallest window, 16"), std::string::npos);
 }

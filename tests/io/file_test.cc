@@ -130,6 +130,16 @@ TEST(AtomicFileWriter, RefusesAMissingFolderAndAFolderAsTarget) {
               HasSubstr("a folder of that name exists"));
 }
 
+TEST(AtomicFileWriter, NeverTakesThePlaceOfADeviceOrPipe) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const std::string& path : {std::string(folder / "pipe"), std::string("/dev/null")}) {
+    EXPECT_THAT(ErrorOf([&] { WriteFileAtomically(path, "text"); }),
+                HasSubstr("expected a regular file or none, got a device or pipe"));
+    EXPECT_FALSE(std::filesystem::is_regular_file(path));
+  }
+}
+
 TEST(AtomicFolderWriter, AppearsWholeOrNotAtAll) {
   const TemporaryFolder folder;
   {

@@ -43,7 +43,6 @@ TEST(AahLearnedConfigTest, SettingsWithoutUseAreRefused) {
               HasSubstr("candidates are attention.learned.candidates; remove it"));
   EXPECT_THAT(refusal("  control: {warmup_steps: 8}\n"), HasSubstr("attention.learned.warmup"));
   EXPECT_THAT(refusal("  control: {window_ema: 0.5}\n"), HasSubstr("attention.learned.hysteresis"));
-  EXPECT_THAT(refusal("  learned: {learning_rate: 0.5}\n"), HasSubstr("scorer_learning_rate"));
   EXPECT_THAT(refusal("  learned: {warmup: 0.001}\n"),
               HasSubstr("attention.learned.warmup: expected at least one of the 100 training"));
   EXPECT_THAT(refusal("  learned: {budget: 2}\n"), HasSubstr("attention.learned: budget"));

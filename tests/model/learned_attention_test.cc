@@ -75,7 +75,7 @@ TEST(LearnedAttention, BadOptionsAreRefusedInOneLine) {
   EXPECT_THAT(Refusal(with([](auto& o) { o.candidates = {4, 64, 128}; })),
               HasSubstr("only one window that reaches model.context, 64, got 64 and 128"));
   EXPECT_THAT(Refusal(with([](auto& o) { o.budget = 0.05; })),
-              HasSubstr("raise the budget or add a smaller candidate"));
+              HasSubstr("raise the budget, add a smaller candidate"));
   EXPECT_THAT(Refusal(with([](auto& o) { o.search = 0; })), HasSubstr("search"));
   EXPECT_THAT(Refusal(with([](auto& o) { o.warmup = 0.9; })),
               HasSubstr("warmup + search: expected less than the whole run"));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "aah/error.h"
 #include "aah/random.h"
 #include "aah/window_budget.h"
 #include "aah/window_plan.h"
@@ -95,6 +96,7 @@ WindowPlan RandomPlan(const WindowPlan& plan, std::span<const int32_t> candidate
   for (double& loss : drawn) loss = -std::log(1 - random.Uniform());
 
   constexpr double kClose = 0.99;
+  constexpr double kNear = 0.9;  // few heads with few candidates may not come closer
   constexpr double kLeastReward = 1.0 / 16;
   constexpr double kGreatestReward = 2048;
   WindowChoice best;
@@ -107,6 +109,9 @@ WindowPlan RandomPlan(const WindowPlan& plan, std::span<const int32_t> candidate
     if (choice.cost_ratio > best.cost_ratio) best = std::move(choice);
     if (best.cost_ratio >= kClose * budget.value) break;
   }
+  AAH_CHECK(best.cost_ratio >= kNear * budget.value, "the candidates' windows cost ",
+            best.cost_ratio, " of full attention at most within the plan's cost, ", budget.value,
+            ": too little to be compared with it; add wider candidates");
 
   WindowPlan result;
   result.model = plan.model;

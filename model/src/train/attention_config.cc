@@ -108,7 +108,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDecision
 // Learned windows, by free logits or by scorers. Ranges that depend on one another are
 // LearnedAttention's.
 template <typename Learned, typename Fields>
-void VisitLearned(Learned& learned, bool scorers, Fields fields) {
+void VisitLearned(Learned& learned, Fields fields) {
   constexpr ConfigRange kPositive = {.min = 1e-9, .max = 1e9};
   constexpr ConfigRange kZeroOrMore = {.min = 0, .max = 1e9};
   fields.Value("candidates", learned.candidates);
@@ -125,11 +125,8 @@ void VisitLearned(Learned& learned, bool scorers, Fields fields) {
   fields.Value("temperature", learned.temperature, kPositive);
   fields.Value("final_temperature", learned.final_temperature, kPositive);
   fields.Value("penalty", learned.penalty, kZeroOrMore);
-  if (scorers) {
-    fields.Value("scorer_learning_rate", learned.scorer_learning_rate, kPositive);
-  } else {
-    fields.Value("learning_rate", learned.learning_rate, kPositive);
-  }
+  fields.Value("learning_rate", learned.learning_rate, kPositive);
+  fields.Value("scorer_learning_rate", learned.scorer_learning_rate, kPositive);
   fields.Value("drop_below", learned.drop_below, {.min = 0, .max = 0.5});
   fields.Value("seed", learned.seed);
 }
@@ -156,7 +153,7 @@ void VisitAttention(Attention& attention, const AttentionKeys& keys, Fields fiel
     fields.Value("regime", attention.control.regime);
     VisitControl(attention.control, !keys.learned, fields.Section("control"));
   }
-  if (keys.learned) VisitLearned(attention.learned, keys.control, fields.Section("learned"));
+  if (keys.learned) VisitLearned(attention.learned, fields.Section("learned"));
   if (keys.window) fields.Value("window", attention.window, {.min = 0, .max = 2147483647});
   if (keys.windows) fields.Value("windows", attention.windows, {.min = 1, .max = 2147483647});
   fields.Value("sinks", attention.sinks, {.min = 0, .max = 2147483647});

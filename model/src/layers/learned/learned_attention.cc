@@ -86,9 +86,9 @@ LearnedAttention::LearnedAttention(const LearnedOptions& options, const ModelCon
   candidate_cost_ = CandidateCost(options_.candidates, shape_.head_dim, sinks, budget());
   const double least = candidate_cost_[0].item<double>();
   AAH_CHECK(least <= options_.budget, "budget: expected at least ", least,
-            ", what the smallest candidate, ", options_.candidates.front(),
-            ", costs everywhere, got ", options_.budget,
-            "; raise the budget or add a smaller candidate");
+            ", what the smallest candidate, ", options_.candidates.front(), ", with ", sinks,
+            " sinks costs everywhere at ", options_.budget_length, " tokens, got ", options_.budget,
+            "; raise the budget, add a smaller candidate, or change sinks or budget_length");
   if (logits_ == nullptr) {
     const int32_t items = options_.share == WindowShare::kHead ? shape_.heads : shape_.kv_heads;
     logits_ = MakeFreeLogits(shape_.layers, items, std::ssize(options_.candidates),
