@@ -215,6 +215,20 @@ TEST(LearnedAttention, TheMultiplierGrowsUntilTheBudgetIsMet) {
   }
 }
 
+// Logits that nothing moves: the penalty stays a number.
+TEST(LearnedAttention, TheMultiplierIsBounded) {
+  LearnedOptions options = Options();
+  options.search = 0.89;
+  options.penalty = 2;
+  LearnedAttention attention(options, Model(), 0);
+  for (int64_t step = 0; step < 9000; ++step) {
+    attention.BeginStep({.step = step, .steps = 10000, .micro_batches = 1});
+  }
+  EXPECT_EQ(attention.selection()->multiplier, 2e4);
+  EXPECT_NEAR(attention.Penalty().item<double>(),
+              2e4 * (attention.selection()->expected_cost - 0.3), 1e-6);
+}
+
 TEST(LearnedAttention, DroppedCandidatesHaveNoGradient) {
   LearnedAttention attention(Options(), Model(), 0);
   at::Tensor logits = torch::zeros({2, 4, 3});

@@ -35,6 +35,8 @@ constexpr double kTargetFall = 0.7;
 constexpr double kMultiplierGrowth = 1.2;
 constexpr double kMultiplierDecay = 1 / 1.1;
 constexpr double kCostTolerance = 0.02;
+// Of `penalty`, for costs that nothing brings down.
+constexpr double kGreatestMultiplier = 1e4;
 
 // Log weight by which a plan's window leads where the knapsack overruled the likeliest: some 7
 // to 1.
@@ -160,7 +162,7 @@ void LearnedAttention::BeginSearchStep(const SelectionSchedule& schedule, int64_
 void LearnedAttention::AdaptMultiplier() {
   const c10::NoGradGuard no_grad;
   if (ExpectedCost().item<double>() > target_cost_ * (1 + kCostTolerance)) {
-    multiplier_ *= kMultiplierGrowth;
+    multiplier_ = std::min(kGreatestMultiplier * options_.penalty, multiplier_ * kMultiplierGrowth);
   } else {
     multiplier_ = std::max(options_.penalty, multiplier_ * kMultiplierDecay);
   }
