@@ -116,7 +116,7 @@ at::Tensor ScorerLogits::Layer(int64_t layer) const {
   const at::Tensor first = FirstLogits(candidates);
   if (!state.inputs.rows.defined()) return first.repeat({items, 1});
   const at::Tensor of_head = at::tensor(state.group_of_head, at::kLong);
-  const at::Tensor logits = network_.Logits(layer, state.inputs).index_select(0, of_head) + first;
+  at::Tensor logits = network_.Logits(layer, state.inputs).index_select(0, of_head) + first;
   if (share_ == WindowShare::kHead) return logits;
   return logits.view({items, -1, candidates}).mean(1);
 }

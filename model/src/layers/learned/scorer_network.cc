@@ -101,7 +101,7 @@ at::Tensor ScorerNetwork::ScorePairs(int64_t layer, const GroupInputs& groups,
 }
 
 at::Tensor ScorerNetwork::Logits(int64_t layer, const GroupInputs& groups) const {
-  const at::Tensor logits = decision_.logit_scale * Run(base_, layer, groups.rows);
+  at::Tensor logits = decision_.logit_scale * Run(base_, layer, groups.rows);
   switch (decision_.siblings) {
     case SiblingScoring::kJoint:
       return ScorePairs(layer, groups, logits);
