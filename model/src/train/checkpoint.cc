@@ -98,8 +98,8 @@ class CheckedTensors {
   CheckedTensors(const std::string& path, const std::string& name, const Json& state)
       : file_(path + "/" + name), tensors_(file_.bytes(), file_.name()) {
     if (!state.contains("files")) return;  // from before checkpoints kept hashes
-    const auto expected = JsonMember<std::string>(JsonAt(state, "files", StateFile(path)),
-                                                  name.c_str(), StateFile(path));
+    const auto expected =
+        JsonMember<std::string>(JsonAt(state, "files", StateFile(path)), name, StateFile(path));
     const std::string found = HashOf(file_);
     AAH_CHECK(found == expected, file_.name(), ": the file is damaged: expected SHA-256 ", expected,
               ", got ", found, "; copy the checkpoint again or take another one");
@@ -143,7 +143,7 @@ void SaveCheckpoint(const std::string& path, Gpt& model, const AdamW& optimizer,
   WriteTensors(temporary + "/" + kOptimizerFile, TrainingTensors(optimizer, attention));
   Json files;
   for (const std::string& name : {kModelFile, kOptimizerFile}) {
-    files[name] = HashOf(MappedFile(temporary + "/" + name));
+    files[name] = HashOf(MappedFile(folder.temporary_path() / name));
   }
   WriteFileAtomically(StateFile(temporary), StateJson(state, attention.json, files).dump(2) + "\n");
   folder.Commit();
