@@ -12,12 +12,12 @@
 namespace aah::bench {
 namespace {
 
-constexpr int64_t kLayers = 2;
-constexpr int64_t kHeads = 8;
+constexpr int64_t kPlanLayers = 2;
+constexpr int64_t kPlanHeads = 8;
 constexpr int64_t kLeastContext = 4096;
 
 // Of 4,096 tokens they see 0.192 and 0.188 of all pairs.
-constexpr std::array<std::array<uint32_t, kHeads>, kLayers> kPlan = {{
+constexpr std::array<std::array<uint32_t, kPlanHeads>, kPlanLayers> kPlan = {{
     {4096, 512, 256, 128, 128, 64, 32, 16},
     {64, 1024, 128, 256, 128, 1024, 256, 512},
 }};
@@ -41,17 +41,18 @@ std::unique_ptr<LearnedAttention> SearchingAttention(const ModelConfig& model) {
 }
 
 std::unique_ptr<LearnedAttention> PlannedAttention(const ModelConfig& model) {
-  AAH_CHECK(model.layers == kLayers && model.heads == kHeads && model.context >= kLeastContext,
-            "expected ", kLayers, " layers of ", kHeads, " heads and a context of at least ",
-            kLeastContext, ", got ", model.layers, " of ", model.heads, " and ", model.context);
+  AAH_CHECK(
+      model.layers == kPlanLayers && model.heads == kPlanHeads && model.context >= kLeastContext,
+      "expected ", kPlanLayers, " layers of ", kPlanHeads, " heads and a context of at least ",
+      kLeastContext, ", got ", model.layers, " of ", model.heads, " and ", model.context);
   const LearnedOptions options = LearnedRunOptions();
   auto attention = std::make_unique<LearnedAttention>(options, model, /*sinks=*/0);
   const double fall = options.final_temperature * std::log(kFallOff);
   {
     const c10::NoGradGuard no_grad;
     const at::Tensor logits = attention->parameters().front().value;
-    for (int64_t layer = 0; layer < kLayers; ++layer) {
-      for (int64_t head = 0; head < kHeads; ++head) {
+    for (int64_t layer = 0; layer < kPlanLayers; ++layer) {
+      for (int64_t head = 0; head < kPlanHeads; ++head) {
         const uint32_t window = kPlan[static_cast<size_t>(layer)][static_cast<size_t>(head)];
         const int own = std::countr_zero(window) - 4;  // candidates begin with 16
         for (int64_t n = 0; n < logits.size(2); ++n) {

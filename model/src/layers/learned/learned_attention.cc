@@ -20,7 +20,7 @@
 namespace aah {
 namespace {
 
-const std::string kStateName = "the attention's state in the checkpoint";
+const std::string kSelectionState = "the attention's state in the checkpoint";
 const std::string kLogitsPrefix = "logits.";
 const std::string kPlanTensor = "plan";  // int32 [layers * heads] into the candidates, or empty
 
@@ -47,7 +47,7 @@ SelectionPhase ParsePhase(const std::string& name) {
        {SelectionPhase::kWarmup, SelectionPhase::kSearch, SelectionPhase::kPlan}) {
     if (name == SelectionPhaseName(phase)) return phase;
   }
-  ThrowError(ErrorKind::kBadInput, kStateName, ": unknown phase '", name, "'");
+  ThrowError(ErrorKind::kBadInput, kSelectionState, ": unknown phase '", name, "'");
 }
 
 // Cost of one head, or key/value head, by candidate: a share of its full cost.
@@ -391,46 +391,48 @@ PolicyState LearnedAttention::Save() const {
 }
 
 void LearnedAttention::Restore(const PolicyState& state) {
-  AAH_CHECK(!state.json.empty(), kStateName, ": expected learned windows, got nothing; resume ",
+  AAH_CHECK(!state.json.empty(), kSelectionState,
+            ": expected learned windows, got nothing; resume ",
             "with the attention it was written by, or start a new run from its weights");
-  const Json json = ParseJson(state.json, kStateName);
-  AAH_CHECK(json.is_object() && json.contains("variant"), kStateName,
+  const Json json = ParseJson(state.json, kSelectionState);
+  AAH_CHECK(json.is_object() && json.contains("variant"), kSelectionState,
             ": expected that of learned windows, got another; resume with the attention it was ",
             "written by, or start a new run from its weights");
-  const SelectionPhase phase = ParsePhase(JsonMember<std::string>(json, "phase", kStateName));
+  const SelectionPhase phase = ParsePhase(JsonMember<std::string>(json, "phase", kSelectionState));
   const auto heads = static_cast<size_t>(shape_.layers) * static_cast<size_t>(shape_.heads);
   const auto plan = state.tensors.find(kPlanTensor);
-  AAH_CHECK(plan != state.tensors.end() && plan->second.scalar_type() == at::kInt, kStateName,
+  AAH_CHECK(plan != state.tensors.end() && plan->second.scalar_type() == at::kInt, kSelectionState,
             ": expected an int32 tensor '", kPlanTensor, "', got none");
   const at::Tensor saved = plan->second.contiguous();
   const std::vector<int32_t> index(saved.const_data_ptr<int32_t>(),
                                    saved.const_data_ptr<int32_t>() + saved.numel());
-  AAH_CHECK(index.size() == (phase == SelectionPhase::kPlan ? heads : 0), kStateName,
+  AAH_CHECK(index.size() == (phase == SelectionPhase::kPlan ? heads : 0), kSelectionState,
             ": expected a window for each of ", heads, " heads, got ", index.size());
   for (const int32_t candidate : index) {
-    AAH_CHECK(candidate >= 0 && candidate < std::ssize(options_.candidates), kStateName,
+    AAH_CHECK(candidate >= 0 && candidate < std::ssize(options_.candidates), kSelectionState,
               ": expected indices below ", options_.candidates.size(), ", got ", candidate);
   }
   PolicyState logits;
-  logits.json = JsonMember<std::string>(json, "logits", kStateName);
+  logits.json = JsonMember<std::string>(json, "logits", kSelectionState);
   for (const auto& [name, tensor] : state.tensors) {
     if (name == kPlanTensor) continue;
-    AAH_CHECK(name.starts_with(kLogitsPrefix), kStateName, ": unknown tensor '", name, "'");
+    AAH_CHECK(name.starts_with(kLogitsPrefix), kSelectionState, ": unknown tensor '", name, "'");
     logits.tensors[name.substr(kLogitsPrefix.size())] = tensor;
   }
-  const auto temperature = JsonMember<double>(json, "temperature", kStateName);
-  AAH_CHECK(temperature > 0, kStateName, ": expected a temperature above 0, got ", temperature);
+  const auto temperature = JsonMember<double>(json, "temperature", kSelectionState);
+  AAH_CHECK(temperature > 0, kSelectionState, ": expected a temperature above 0, got ",
+            temperature);
   logits_->Restore(logits);
   phase_ = phase;
   index_ = index;
   temperature_ = temperature;
-  target_cost_ = JsonMember<double>(json, "target_cost", kStateName);
-  plan_step_ = JsonMember<int64_t>(json, "plan_step", kStateName);
-  search_begin_ = JsonMember<int64_t>(json, "search_begin", kStateName);
-  search_end_ = JsonMember<int64_t>(json, "search_end", kStateName);
-  multiplier_ = JsonMember<double>(json, "multiplier", kStateName);
-  tracking_ = JsonMember<bool>(json, "tracking", kStateName);
-  duality_gap_ = JsonMember<double>(json, "duality_gap", kStateName);
+  target_cost_ = JsonMember<double>(json, "target_cost", kSelectionState);
+  plan_step_ = JsonMember<int64_t>(json, "plan_step", kSelectionState);
+  search_begin_ = JsonMember<int64_t>(json, "search_begin", kSelectionState);
+  search_end_ = JsonMember<int64_t>(json, "search_end", kSelectionState);
+  multiplier_ = JsonMember<double>(json, "multiplier", kSelectionState);
+  tracking_ = JsonMember<bool>(json, "tracking", kSelectionState);
+  duality_gap_ = JsonMember<double>(json, "duality_gap", kSelectionState);
 }
 
 std::unique_ptr<AttentionVariant> MakeLearnedAttention(const AttentionConfig& attention,

@@ -20,7 +20,7 @@
 namespace aah {
 namespace {
 
-constexpr const char* kStateName = "the state of trained scorers in the checkpoint";
+constexpr const char* kScorerState = "the state of trained scorers in the checkpoint";
 constexpr const char* kName = "aah_learned";
 
 // With every mixed step open to a grouping.
@@ -169,31 +169,31 @@ ScorerLogits::LayerState ScorerLogits::ReadLayer(size_t index, const Json& json,
   layer.group_of_head.assign(group.begin(), group.end());
   const int64_t size = ControllerInputSize(control_.input);
   const int64_t groups = NumberOf(layer.group_of_head);
-  AAH_CHECK(group.empty() || std::ssize(group) == shape_.heads, kStateName, ": ", prefix,
+  AAH_CHECK(group.empty() || std::ssize(group) == shape_.heads, kScorerState, ": ", prefix,
             "scored_group: expected that of ", shape_.heads, " heads, got ", group.size());
-  AAH_CHECK(groups >= 0 && NumberOf(layer.inputs.family) >= 0, kStateName, ": ", prefix,
+  AAH_CHECK(groups >= 0 && NumberOf(layer.inputs.family) >= 0, kScorerState, ": ", prefix,
             "scored_group and family: expected numbers from 0 on with none left out");
-  AAH_CHECK(std::ssize(rows) == groups * size && std::ssize(family) == groups, kStateName, ": ",
+  AAH_CHECK(std::ssize(rows) == groups * size && std::ssize(family) == groups, kScorerState, ": ",
             prefix, "inputs: expected ", size, " numbers and a family for each of ", groups,
             " groups, got ", rows.size(), " and ", family.size());
   if (groups == 0) return layer;
   AAH_CHECK(std::all_of(rows.begin(), rows.end(), [](float x) { return std::isfinite(x); }),
-            kStateName, ": ", prefix, "inputs: expected finite numbers");
+            kScorerState, ": ", prefix, "inputs: expected finite numbers");
   layer.inputs.rows = VectorOf(rows).view({groups, size});
   return layer;
 }
 
 void ScorerLogits::Restore(const PolicyState& state) {
-  AAH_CHECK(!state.json.empty(), kStateName, ": expected that of ", kName,
+  AAH_CHECK(!state.json.empty(), kScorerState, ": expected that of ", kName,
             ", got that of other logits; resume with the config it was written by");
-  const Json json = ParseJson(state.json, kStateName);
-  const auto regime = JsonMember<std::string>(json, "regime", kStateName);
-  AAH_CHECK(regime == control_.regime, kStateName, ": expected that of the regime ",
+  const Json json = ParseJson(state.json, kScorerState);
+  const auto regime = JsonMember<std::string>(json, "regime", kScorerState);
+  AAH_CHECK(regime == control_.regime, kScorerState, ": expected that of the regime ",
             control_.regime, ", got that of ", regime);
-  const Json& numbers = JsonAt(json, "layers", kStateName);
-  AAH_CHECK(numbers.is_array() && numbers.size() == layers_.size(), kStateName, ": expected ",
+  const Json& numbers = JsonAt(json, "layers", kScorerState);
+  AAH_CHECK(numbers.is_array() && numbers.size() == layers_.size(), kScorerState, ": expected ",
             layers_.size(), " layers, got ", numbers.size());
-  StateReader reader(state, kStateName);
+  StateReader reader(state, kScorerState);
   std::vector<LayerState> layers;
   for (size_t i = 0; i < layers_.size(); ++i) layers.push_back(ReadLayer(i, numbers[i], reader));
   std::vector<std::vector<float>> values;
