@@ -38,21 +38,6 @@ double ForReading(double number) {
   return std::strtod(text, nullptr);
 }
 
-std::optional<SelectionSummary> MakeSelectionSummary(
-    const std::optional<SelectionView>& selection) {
-  if (!selection) return std::nullopt;
-  return SelectionSummary{.phase = selection->phase,
-                          .temperature = selection->temperature,
-                          .target_cost = selection->target_cost,
-                          .expected_cost = selection->expected_cost,
-                          .multiplier = selection->multiplier,
-                          .hard_cost = selection->hard_cost,
-                          .entropy = selection->entropy,
-                          .decided = selection->decided,
-                          .moved = selection->moved,
-                          .duality_gap = selection->duality_gap};
-}
-
 std::optional<ControlRecord> MakeControlRecord(const ControlView& control) {
   if (control.layers.empty()) return std::nullopt;
   ControlRecord record;

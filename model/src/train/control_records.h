@@ -25,9 +25,6 @@ std::vector<HeadDecision> HeadDecisions(const ControlView& control, size_t layer
 // Of a layer that has grouped its heads in this step, level by level; empty of one that has not.
 std::vector<GroupRecord> GroupRecords(const ControlView& control, size_t layer, int64_t step);
 
-// Nothing where no windows are learned.
-std::optional<SelectionSummary> MakeSelectionSummary(const std::optional<SelectionView>& selection);
-
 }  // namespace aah
 
 #endif  // AAH_MODEL_SRC_TRAIN_CONTROL_RECORDS_H_

@@ -195,7 +195,7 @@ void TrainingRun::Step() {
   if (selection) logs_->AppendSelection(step_, config_.model.layers, *selection);
   StepRecord record =
       Record(outcome, settings.learning_rate, seconds, AttentionSeconds() - attention_before);
-  record.selection = MakeSelectionSummary(selection);
+  record.selection = selection;
   logs_->Append(record);
   observer_.OnStep(record);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "aah/model/config.h"
+#include "aah/model/selection_summary.h"
 #include "aah/model/window_policy.h"
 #include "aah/window_plan.h"
 
@@ -31,18 +32,8 @@ struct OwnParameter {
   double learning_rate = 0;
 };
 
-// Where a variant that learns its windows stands after the step that runs or ran last, for logs.
-struct SelectionView {
-  std::string phase;  // warmup, search or plan
-  double temperature = 0;
-  double target_cost = 0;    // costs are shares of full attention's
-  double expected_cost = 0;  // under the selection weights
-  double multiplier = 0;     // loss per unit of cost above the target
-  double hard_cost = 0;      // of the plan in force; before there is one, of the likeliest windows
-  double entropy = 0;        // of the weights, nats, mean over heads
-  bool decided = false;      // a plan was chosen in this step:
-  int64_t moved = 0;         // heads whose window it changed
-  double duality_gap = 0;    // in log weight
+// The same for logs, with the weights themselves.
+struct SelectionView : SelectionSummary {
   // [layers * heads, candidates], float64, in steps whose weights are to be kept; else undefined.
   at::Tensor weights;
   std::vector<int32_t> candidates;

@@ -130,12 +130,8 @@ void LearnedAttention::BeginStep(const StepPosition& position) {
   } else if (phase == SelectionPhase::kPlan) {
     temperature_ = options_.final_temperature;
     target_cost_ = options_.budget;
-    if (phase_ != SelectionPhase::kPlan) {
-      plan_step_ = step;
-      Decide();
-    } else if (tracks(step - 1)) {
-      Decide();
-    }
+    if (phase_ != SelectionPhase::kPlan) plan_step_ = step;
+    if (plan_step_ == step || tracks(step - 1)) Decide();
     tracking_ = tracks(step);
     snapshot_ = decided_;
   }
@@ -345,19 +341,20 @@ std::optional<SelectionView> LearnedAttention::selection() const {
   const c10::NoGradGuard no_grad;
   const at::Tensor weights = Weights();
   const bool planned = phase_ == SelectionPhase::kPlan;
-  return SelectionView{
-      .phase = SelectionPhaseName(phase_),
-      .temperature = temperature_,
-      .target_cost = target_cost_,
-      .expected_cost = ExpectedCost().item<double>(),
-      .multiplier = multiplier_,
-      .hard_cost = CostRatio(TableOf(planned ? index_ : MostLikely()), shape_, sinks_, budget()),
-      .entropy = -at::xlogy(weights, weights).sum(-1).mean().item<double>(),
-      .decided = decided_,
-      .moved = moved_,
-      .duality_gap = duality_gap_,
-      .weights = snapshot_ ? weights : at::Tensor(),
-      .candidates = options_.candidates};
+  SelectionView view;
+  view.phase = SelectionPhaseName(phase_);
+  view.temperature = temperature_;
+  view.target_cost = target_cost_;
+  view.expected_cost = ExpectedCost().item<double>();
+  view.multiplier = multiplier_;
+  view.hard_cost = CostRatio(TableOf(planned ? index_ : MostLikely()), shape_, sinks_, budget());
+  view.entropy = -at::xlogy(weights, weights).sum(-1).mean().item<double>();
+  view.decided = decided_;
+  view.moved = moved_;
+  view.duality_gap = duality_gap_;
+  if (snapshot_) view.weights = weights;
+  view.candidates = options_.candidates;
+  return view;
 }
 
 std::optional<WindowPlan> LearnedAttention::plan() const {
