@@ -96,6 +96,23 @@ Recorder TrainUntil(int64_t step, const RunConfig& config) {
   return recorder;
 }
 
+void ExpectValidationChangesNothing(const RunConfig& config) {
+  RunConfig often = config;
+  often.out += "_often";
+  often.validation.every = 1;
+  RunConfig seldom = config;
+  seldom.out += "_seldom";
+  seldom.validation.every = 0;
+  Train(often);
+  Train(seldom);
+  EXPECT_EQ(FileText(WindowsPath(often.out)), FileText(WindowsPath(seldom.out)));
+  EXPECT_EQ(FileText(SelectionPath(often.out)), FileText(SelectionPath(seldom.out)));
+  for (const char* file : {"/model.safetensors", "/optimizer.safetensors"}) {
+    EXPECT_EQ(FileText(CheckpointPath(often.out, config.training.steps) + file),
+              FileText(CheckpointPath(seldom.out, config.training.steps) + file));
+  }
+}
+
 std::pair<std::string, ErrorKind> ErrorOf(const std::function<void()>& work) {
   try {
     work();

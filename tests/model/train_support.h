@@ -69,6 +69,10 @@ void ExpectSameRun(const std::string& run, const std::string& other, int64_t ste
 // `whole`, which has finished.
 void ExpectResumesAs(const RunConfig& whole, int64_t stop_after);
 
+// Trains `config`'s run validated in every step, and again only at its end, in folders beside
+// config.out, and expects the same windows, weights of selections and checkpoints of both.
+void ExpectValidationChangesNothing(const RunConfig& config);
+
 // The message of the aah::Error that `work` throws, and its kind; fails the test where none comes.
 std::pair<std::string, ErrorKind> ErrorOf(const std::function<void()>& work);
 
