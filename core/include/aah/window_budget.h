@@ -1,10 +1,12 @@
 #ifndef AAH_WINDOW_BUDGET_H_
 #define AAH_WINDOW_BUDGET_H_
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "aah/knapsack.h"
@@ -34,11 +36,21 @@ enum class BudgetKind {
   kCacheBytes,        // keys and values held after `length` tokens
 };
 
+inline constexpr std::array<std::pair<std::string_view, BudgetKind>, 3> kBudgetKinds = {
+    {{"pairs", BudgetKind::kPairs},
+     {"allocated_context_ratio", BudgetKind::kAllocatedContext},
+     {"kv_bytes", BudgetKind::kCacheBytes}}};
+
 // How a cache stores keys and values: 4, 2, 2 bytes an element, or 34 per block of 32.
 enum class CacheElement { kFloat32, kFloat16, kBfloat16, kQ8 };
 
-// By name: pairs, allocated_context_ratio, kv_bytes; fp32, fp16, bf16, q8_0. Parsing throws
-// aah::Error with the nearest name.
+inline constexpr std::array<std::pair<std::string_view, CacheElement>, 4> kCacheElements = {
+    {{"fp32", CacheElement::kFloat32},
+     {"fp16", CacheElement::kFloat16},
+     {"bf16", CacheElement::kBfloat16},
+     {"q8_0", CacheElement::kQ8}}};
+
+// By the names above. Parsing throws aah::Error with the nearest name.
 BudgetKind ParseBudgetKind(std::string_view name);
 std::string_view BudgetKindName(BudgetKind kind);
 CacheElement ParseCacheElement(std::string_view name);
@@ -71,7 +83,10 @@ enum class WindowShare {
   kKvHead,  // the query heads of a key/value head have the same
 };
 
-// By name: head, kv_head.
+inline constexpr std::array<std::pair<std::string_view, WindowShare>, 2> kWindowShares = {
+    {{"head", WindowShare::kHead}, {"kv_head", WindowShare::kKvHead}}};
+
+// By the names above.
 WindowShare ParseWindowShare(std::string_view name);
 std::string_view WindowShareName(WindowShare share);
 

@@ -17,26 +17,12 @@
 namespace aah {
 namespace {
 
-constexpr std::array<std::pair<const char*, BudgetKind>, 3> kBudgetKinds = {{
-    {"pairs", BudgetKind::kPairs},
-    {"allocated_context_ratio", BudgetKind::kAllocatedContext},
-    {"kv_bytes", BudgetKind::kCacheBytes},
-}};
-constexpr std::array<std::pair<const char*, CacheElement>, 4> kCacheElements = {{
-    {"fp32", CacheElement::kFloat32},
-    {"fp16", CacheElement::kFloat16},
-    {"bf16", CacheElement::kBfloat16},
-    {"q8_0", CacheElement::kQ8},
-}};
-constexpr std::array<std::pair<const char*, WindowShare>, 2> kWindowShares = {{
-    {"head", WindowShare::kHead},
-    {"kv_head", WindowShare::kKvHead},
-}};
 constexpr int64_t kQ8Block = 32;
 constexpr int64_t kQ8BlockBytes = 34;  // and an fp16 scale
 
 template <typename Value, size_t N>
-std::string_view NameOf(Value value, const std::array<std::pair<const char*, Value>, N>& table) {
+std::string_view NameOf(Value value,
+                        const std::array<std::pair<std::string_view, Value>, N>& table) {
   for (const auto& [name, known] : table) {
     if (known == value) return name;
   }

@@ -15,9 +15,9 @@ namespace aah {
 
 // The value that `table` gives `name`; throws aah::Error with the nearest known name. `what` is the
 // noun of the message: "unknown <what> 'name' ...".
-template <typename Value, size_t N>
+template <typename Name, typename Value, size_t N>
 Value ParseChoice(const char* what, std::string_view name,
-                  const std::array<std::pair<const char*, Value>, N>& table) {
+                  const std::array<std::pair<Name, Value>, N>& table) {
   std::vector<std::string> known;
   for (const auto& [known_name, value] : table) {
     if (name == known_name) return value;

@@ -14,6 +14,7 @@
 #include "aah/model/learned_attention.h"
 #include "aah/nearest_name.h"
 #include "aah/regime.h"
+#include "aah/window_budget.h"
 
 namespace aah {
 namespace {
@@ -39,17 +40,6 @@ constexpr std::array<std::pair<std::string_view, SiblingScoring>, 3> kSiblings =
      {"joint_sibling", SiblingScoring::kJoint},
      {"sibling_bias", SiblingScoring::kBias}}};
 
-constexpr std::array<std::pair<std::string_view, BudgetKind>, 3> kBudgetKinds = {
-    {{"pairs", BudgetKind::kPairs},
-     {"allocated_context_ratio", BudgetKind::kAllocatedContext},
-     {"kv_bytes", BudgetKind::kCacheBytes}}};
-constexpr std::array<std::pair<std::string_view, CacheElement>, 4> kCacheElements = {
-    {{"fp32", CacheElement::kFloat32},
-     {"fp16", CacheElement::kFloat16},
-     {"bf16", CacheElement::kBfloat16},
-     {"q8_0", CacheElement::kQ8}}};
-constexpr std::array<std::pair<std::string_view, WindowShare>, 2> kShares = {
-    {{"head", WindowShare::kHead}, {"kv_head", WindowShare::kKvHead}}};
 constexpr std::array<std::pair<std::string_view, SelectionEstimator>, 2> kEstimators = {
     {{"softmax", SelectionEstimator::kSoftmax}, {"gumbel", SelectionEstimator::kGumbel}}};
 
@@ -116,7 +106,7 @@ void VisitLearned(Learned& learned, Fields fields) {
   fields.Enum("budget_kind", learned.budget_kind, kBudgetKinds);
   fields.Value("budget_length", learned.budget_length, kCountOrZero);
   fields.Enum("cache_element", learned.cache_element, kCacheElements);
-  fields.Enum("share", learned.share, kShares);
+  fields.Enum("share", learned.share, kWindowShares);
   fields.Enum("estimator", learned.estimator, kEstimators);
   fields.Value("warmup", learned.warmup, kFraction);
   fields.Value("search", learned.search, kFraction);
