@@ -13,8 +13,6 @@
 #include "aah/error.h"
 #include "aah/lab/run_log.h"
 #include "aah/model/run_folder.h"
-#include "aah/model/train_config.h"
-#include "aah/window_budget.h"
 
 namespace aah {
 namespace {
@@ -86,14 +84,6 @@ std::vector<SelectionDecision> SelectionDecisions(const std::vector<StepRecord>&
     decisions.push_back({record.step, record.selection->moved, record.selection->duality_gap});
   }
   return decisions;
-}
-
-WindowBudget SelectionBudget(const RunConfig& config) {
-  const LearnedOptions& options = config.attention.learned;
-  return {.kind = options.budget_kind,
-          .value = options.budget,
-          .length = options.budget_length == 0 ? config.model.context : options.budget_length,
-          .element = options.cache_element};
 }
 
 }  // namespace aah

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "aah/lab/run_log.h"
+#include "aah/model/learned_options.h"
 #include "aah/model/run_folder.h"
 #include "tests/cli/run_support.h"
 
@@ -74,10 +75,10 @@ TEST(SelectionHistoryTest, ListsDecisions) {
 
 TEST(SelectionHistoryTest, TakesTheBudgetsLengthFromTheContext) {
   RunLog log = LearnedLog();
-  EXPECT_EQ(SelectionBudget(log.config).length, 64);
-  EXPECT_EQ(SelectionBudget(log.config).value, 0.25);
+  EXPECT_EQ(BudgetOf(log.config.attention.learned, log.config.model.context).length, 64);
+  EXPECT_EQ(BudgetOf(log.config.attention.learned, log.config.model.context).value, 0.25);
   log.config.attention.learned.budget_length = 1000;
-  EXPECT_EQ(SelectionBudget(log.config).length, 1000);
+  EXPECT_EQ(BudgetOf(log.config.attention.learned, log.config.model.context).length, 1000);
 }
 
 TEST(RunLogTest, HoldsTheSelectionAndWhetherThereIsAPlan) {

@@ -15,6 +15,7 @@
 #include "aah/lab/selection_history.h"
 #include "aah/lab/window_history.h"
 #include "aah/model/config.h"
+#include "aah/model/learned_options.h"
 #include "aah/model/run_folder.h"
 #include "aah/window_budget.h"
 
@@ -110,7 +111,7 @@ std::optional<SelectionInspection> InspectSelection(const RunLog& log, const Ste
   const std::string& phase = selection.summary.phase;
   AAH_CHECK(phase == "warmup" || phase == "search" || phase == "plan", MetricsPath(log.folder),
             ": phase '", phase, "' in step ", record->step, ": expected warmup, search or plan");
-  selection.budget = SelectionBudget(log.config);
+  selection.budget = BudgetOf(log.config.attention.learned, log.config.model.context);
   selection.decisions = SelectionDecisions(log.metrics.steps);
   if (log.has_plan) selection.plan = PlanPath(log.folder);
   const std::optional<int64_t> step = history.StepAt(record->step);

@@ -12,6 +12,7 @@
 #include "aah/lab/run_log.h"
 #include "aah/lab/selection_history.h"
 #include "aah/lab/window_history.h"
+#include "aah/model/learned_options.h"
 #include "aah/model/run_folder.h"
 #include "report/window_data.h"
 
@@ -60,12 +61,12 @@ Json CurveJson(const std::vector<const StepRecord*>& steps) {
           {"temperature", figure(&SelectionSummary::temperature)}};
 }
 
-Json DecisionsJson(const std::vector<StepRecord>& steps) {
-  Json decisions = Json::array();
-  for (const SelectionDecision& decision : SelectionDecisions(steps)) {
-    decisions.push_back({decision.step, decision.moved, Rounded(decision.duality_gap)});
+Json DecisionsJson(const std::vector<SelectionDecision>& decisions) {
+  Json rows = Json::array();
+  for (const SelectionDecision& decision : decisions) {
+    rows.push_back({decision.step, decision.moved, Rounded(decision.duality_gap)});
   }
-  return decisions;
+  return rows;
 }
 
 Json WeightsJson(const SelectionHistory::Layers& layers) {
@@ -98,13 +99,13 @@ Json SelectionData(const RunLog& log) {
     }
     snapshots.push_back(snapshot);
   }
-  const WindowBudget budget = SelectionBudget(log.config);
+  const WindowBudget budget = BudgetOf(log.config.attention.learned, log.config.model.context);
   return {
       {"candidates", history.candidates()},
       {"budget", {{"value", budget.value}, {"text", CostText(budget.value, budget)}}},
       {"phases", PhasesJson(steps)},
       {"curve", CurveJson(steps)},
-      {"decisions", DecisionsJson(log.metrics.steps)},
+      {"decisions", DecisionsJson(decisions)},
       {"snapshots", snapshots},
       {"all_snapshots", history.Steps().size()},
   };

@@ -9,7 +9,6 @@
 
 #include "aah/lab/run_log.h"
 #include "aah/model/run_folder.h"
-#include "aah/window_budget.h"
 
 namespace aah {
 
@@ -45,9 +44,6 @@ struct SelectionDecision {
   double duality_gap = 0;
 };
 std::vector<SelectionDecision> SelectionDecisions(const std::vector<StepRecord>& steps);
-
-// What the windows of a run are learned within.
-WindowBudget SelectionBudget(const RunConfig& config);
 
 }  // namespace aah
 

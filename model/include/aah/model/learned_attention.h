@@ -95,7 +95,6 @@ class LearnedAttention final : public AttentionVariant {
   void AdaptMultiplier();
   void DrawNoise(int64_t step);
   void Decide();
-  WindowBudget budget() const;
   std::vector<int32_t> MostLikely() const;
   WindowTable FullTable() const;
   WindowTable TableOf(const std::vector<int32_t>& index) const;
@@ -105,6 +104,7 @@ class LearnedAttention final : public AttentionVariant {
   AttentionShape shape_;
   int32_t sinks_;
   std::unique_ptr<SelectionLogits> logits_;
+  WindowBudget budget_;
   at::Tensor candidate_cost_;  // [candidates], float64, of one head or key/value head
 
   // State.

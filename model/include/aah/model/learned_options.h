@@ -46,6 +46,9 @@ struct LearnedOptions {
   uint64_t seed = 0;         // of the noise
 };
 
+// What the options' budget is, for a model of `context` tokens.
+WindowBudget BudgetOf(const LearnedOptions& options, int64_t context);
+
 // 16, 32, 64, ... below the context, and the context.
 std::vector<int32_t> DefaultCandidates(int64_t context);
 

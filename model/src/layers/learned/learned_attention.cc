@@ -83,26 +83,19 @@ LearnedAttention::LearnedAttention(const LearnedOptions& options, const ModelCon
   if (options_.candidates.empty()) options_.candidates = DefaultCandidates(model.context);
   CheckLearnedOptions(options_, model.context);
   options_.candidates.back() = static_cast<int32_t>(model.context);
-  if (options_.budget_length == 0) options_.budget_length = model.context;
-  CheckWindowBudget(budget(), shape_);
-  candidate_cost_ = CandidateCost(options_.candidates, shape_.head_dim, sinks, budget());
+  budget_ = BudgetOf(options_, model.context);
+  CheckWindowBudget(budget_, shape_);
+  candidate_cost_ = CandidateCost(options_.candidates, shape_.head_dim, sinks, budget_);
   const double least = candidate_cost_[0].item<double>();
   AAH_CHECK(least <= options_.budget, "budget: expected at least ", least,
             ", what the smallest candidate, ", options_.candidates.front(), ", with ", sinks,
-            " sinks costs everywhere at ", options_.budget_length, " tokens, got ", options_.budget,
+            " sinks costs everywhere at ", budget_.length, " tokens, got ", options_.budget,
             "; raise the budget, add a smaller candidate, or change sinks or budget_length");
   if (logits_ == nullptr) {
     const int32_t items = options_.share == WindowShare::kHead ? shape_.heads : shape_.kv_heads;
     logits_ = MakeFreeLogits(shape_.layers, items, std::ssize(options_.candidates),
                              options_.learning_rate);
   }
-}
-
-WindowBudget LearnedAttention::budget() const {
-  return {.kind = options_.budget_kind,
-          .value = options_.budget,
-          .length = options_.budget_length,
-          .element = options_.cache_element};
 }
 
 void LearnedAttention::BeginStep(const StepPosition& position) {
@@ -279,7 +272,7 @@ void LearnedAttention::Decide() {
       options_.share == WindowShare::kHead ? 1 : shape_.heads / shape_.kv_heads;
   const WindowChoice choice = ChooseWindows(
       std::span(loss.const_data_ptr<double>(), static_cast<size_t>(loss.numel())),
-      options_.candidates, shape_, sinks_, budget(),
+      options_.candidates, shape_, sinks_, budget_,
       {.share = options_.share, .current = current, .stickiness = options_.hysteresis * together});
   index_ = choice.index;
   std::vector<int32_t> of_item;
@@ -347,7 +340,7 @@ std::optional<SelectionView> LearnedAttention::selection() const {
   view.target_cost = target_cost_;
   view.expected_cost = ExpectedCost().item<double>();
   view.multiplier = multiplier_;
-  view.hard_cost = CostRatio(TableOf(planned ? index_ : MostLikely()), shape_, sinks_, budget());
+  view.hard_cost = CostRatio(TableOf(planned ? index_ : MostLikely()), shape_, sinks_, budget_);
   view.entropy = -at::xlogy(weights, weights).sum(-1).mean().item<double>();
   view.decided = decided_;
   view.moved = moved_;
@@ -363,8 +356,8 @@ std::optional<WindowPlan> LearnedAttention::plan() const {
   plan.model = PlanModelOf(model_);
   plan.sinks = sinks_;
   plan.windows = TableOf(index_);
-  plan.budget = budget();
-  plan.predicted["cost"] = CostRatio(plan.windows, shape_, sinks_, budget());
+  plan.budget = budget_;
+  plan.predicted["cost"] = CostRatio(plan.windows, shape_, sinks_, budget_);
   plan.predicted["duality_gap"] = duality_gap_;
   plan.provenance.method =
       std::string(logits_->name()) +

@@ -33,6 +33,13 @@ void CheckRange(const char* name, bool inside, double value, const char* expecte
 
 }  // namespace
 
+WindowBudget BudgetOf(const LearnedOptions& options, int64_t context) {
+  return {.kind = options.budget_kind,
+          .value = options.budget,
+          .length = options.budget_length == 0 ? context : options.budget_length,
+          .element = options.cache_element};
+}
+
 std::vector<int32_t> DefaultCandidates(int64_t context) {
   constexpr int64_t kSmallest = 16;
   std::vector<int32_t> candidates;
