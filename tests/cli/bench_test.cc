@@ -161,11 +161,11 @@ TEST(BenchTest, AllCandidatesAreLiveInTheSearchThatIsTimed) {
   EXPECT_THAT(attention->selection()->candidates,
               ElementsAre(16, 32, 64, 128, 256, 512, 1024, 2048, 4096));
   EXPECT_GT(attention->Weights().min().item<double>(), bench::LearnedRunOptions().drop_below);
-  EXPECT_TRUE(attention->Penalty().defined());
+  EXPECT_TRUE(attention->Mixes(true));
   // The phases go back before a search has ended.
   attention->BeginStep({.step = steps.warmup, .steps = bench::kLearnedRunSteps});
   EXPECT_EQ(attention->selection()->phase, "warmup");
-  EXPECT_FALSE(attention->Penalty().defined());
+  EXPECT_FALSE(attention->Mixes(true));
 }
 
 TEST(BenchTest, ThePlanThatIsTimedIsWithinItsBudgetAndDecidedAgain) {
@@ -174,10 +174,10 @@ TEST(BenchTest, ThePlanThatIsTimedIsWithinItsBudgetAndDecidedAgain) {
   // Only tracking steps are mixed, in any order of the repeats.
   for (int repeat = 0; repeat < 2; ++repeat) {
     attention->BeginStep({.step = steps.plan, .steps = bench::kLearnedRunSteps});
-    EXPECT_FALSE(attention->Penalty().defined());
+    EXPECT_FALSE(attention->Mixes(true));
     EXPECT_TRUE(attention->selection()->decided);
     attention->BeginStep({.step = steps.track, .steps = bench::kLearnedRunSteps});
-    EXPECT_TRUE(attention->Penalty().defined());
+    EXPECT_TRUE(attention->Mixes(true));
     EXPECT_EQ(attention->selection()->phase, "plan");
   }
   EXPECT_THAT(attention->windows(),

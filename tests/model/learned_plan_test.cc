@@ -18,24 +18,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(LearnedAttention, APlanThatOverrulesTheWeightsBecomesTheLikeliest) {
-  LearnedAttention attention(Options(), Model(), 0);
-  SetLogits(attention, LogitsFor(std::vector<int64_t>(8, 2), 4));
-  Begin(attention, 30);
-  const WindowTable windows = attention.windows();
-  int64_t narrow = 0;
-  const at::Tensor weights = attention.Weights();
-  for (size_t head = 0; head < 8; ++head) {
-    const int32_t window = windows[head / 4][head % 4];
-    const int64_t index = window == 4 ? 0 : window == 16 ? 1 : 2;
-    narrow += static_cast<int64_t>(index < 2);
-    const at::Tensor row = weights[static_cast<int64_t>(head)];
-    EXPECT_EQ(row.argmax().item<int64_t>(), index);
-    EXPECT_GT(row[index].item<double>(), 0.85);
-  }
-  EXPECT_GE(narrow, 6);
-}
-
 TEST(LearnedAttention, ATrackingStepSaysWhatItComputed) {
   LearnedAttention attention(Options(), Model(), 0);
   SetLogits(attention, LogitsFor({0, 0, 0, 0, 0, 0, 0, 0}, 1));
@@ -128,7 +110,7 @@ TEST(LearnedAttention, StateGoesOnToTheBit) {
     const auto run = [&](LearnedAttention& attention, int64_t first, int64_t last) {
       for (int64_t step = first; step < last; ++step) {
         Begin(attention, step);
-        if (attention.Penalty().defined()) {
+        if (attention.Mixes(true)) {
           SetLogits(attention, attention.parameters().front().value.detach() + 0.1 * drift);
         }
       }

@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Of weights 0.05, 0.05 and 0.9.
-const double kFirstEntropy = -0.9 * std::log(0.9) - 0.1 * std::log(0.05);
+// Of three equal weights.
+const double kFirstEntropy = std::log(3);
 
 class LearnedRunTest : public ::testing::Test {
  protected:

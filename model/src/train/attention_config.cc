@@ -114,7 +114,6 @@ void VisitLearned(Learned& learned, Fields fields) {
   fields.Value("hysteresis", learned.hysteresis, kZeroOrMore);
   fields.Value("temperature", learned.temperature, kPositive);
   fields.Value("final_temperature", learned.final_temperature, kPositive);
-  fields.Value("penalty", learned.penalty, kZeroOrMore);
   fields.Value("learning_rate", learned.learning_rate, kPositive);
   fields.Value("scorer_learning_rate", learned.scorer_learning_rate, kPositive);
   fields.Value("drop_below", learned.drop_below, {.min = 0, .max = 0.5});

@@ -35,9 +35,7 @@ StepOutcome TrainStep(Gpt& model, AdamW& optimizer, const at::Tensor& stretches,
     outcome.loss += share * value;
     (loss * share).backward();
   }
-  if (const at::Tensor penalty = model->attention().Penalty(); penalty.defined()) {
-    penalty.backward();
-  }
+  model->attention().EndBackward();
   outcome.grad_norm = ClipGradients(optimizer, settings.clip_norm);
   optimizer.Step(settings.learning_rate);
   return outcome;

@@ -52,9 +52,8 @@ class AttentionVariant {
   // Before the first forward pass of an optimiser step.
   virtual void BeginStep(const StepPosition& /*position*/) {}
 
-  // After the last one: what the step's loss gains beside the task's, a scalar with a gradient, or
-  // nothing. Not part of the loss that is reported.
-  virtual at::Tensor Penalty() { return {}; }
+  // After the last backward pass: brings the gradients of parameters() up to date.
+  virtual void EndBackward() {}
 
   // What the optimiser trains beside the model's parameters; the same tensors at every call.
   virtual std::vector<OwnParameter> parameters() { return {}; }

@@ -10,6 +10,7 @@
 
 #include "aah/model/attention_variant.h"
 #include "aah/model/config.h"
+#include "aah/model/cost_multiplier.h"
 #include "aah/model/learned_options.h"
 #include "aah/model/selection_logits.h"
 
@@ -36,22 +37,26 @@ struct SelectionSchedule {
 };
 
 // Attention whose windows are learned with the model (docs/learned_allocation.md). In a mixed step
-// the output of a head is sum_n pi_n O_n, O_n being attention within candidate n, and pi the
-// softmax of the head's logits: the task's loss tells every logit what its window is worth, and a
-// penalty what it costs. When the search ends, a knapsack takes the plan within the budget that
-// the weights make most likely, and attention costs what its windows cost.
+// the output of a head is sum_n pi_n O_n, O_n being attention within candidate n, and
 //
-//   step begins   phase, temperature and target cost of the step; after the search, and after each
-//                 tracking step, decide
-//   Attend        warmup: full; search and tracking steps: mixed; else the plan's windows
-//   Penalty       mixed steps: multiplier * max(0, expected cost - target)
+//   pi = softmax(logits / temperature - multiplier * cost)
 //
-// The target falls from full cost to the budget over the first 0.7 of the search, then stays. The
-// multiplier begins with `penalty` and grows while the cost lags behind the target, else it falls
-// back (dual ascent): how much a unit of cost is worth depends on the task and the model.
+// The task's loss alone moves the logits; one multiplier for all heads, solved for in every mixed
+// step, makes the weights cost what the step's target says (CostMultiplier). When the search ends,
+// a knapsack takes the windows that the logits make most likely within the budget, and attention
+// costs what they cost.
+//
+//   step begins    phase, temperature, target and weights of the step; after the search, and after
+//                  each tracking step, decide
+//   Attend         warmup: full; search and tracking steps: mixed; else the plan's windows
+//   EndBackward    brings the gradient of the weights on to the logits
+//
+// The target falls over the first 0.7 of the search, from nearly full cost to the budget, which
+// then is an upper bound: weights that cost less are left as they are.
 //
 // Micro-batches of a step share weights and noise. Evaluation changes no state, and attends as the
-// phase does: full, mixed with the temperature of the last step, or by the plan, tracking or not.
+// phase does: full, mixed by the logits as they are and the temperature and multiplier of the last
+// step, or by the plan, tracking or not.
 class LearnedAttention final : public AttentionVariant {
  public:
   // `logits` may be another source than free parameters; null: those. Throws aah::Error for options
@@ -61,7 +66,7 @@ class LearnedAttention final : public AttentionVariant {
 
   at::Tensor Attend(const AttentionInputs& inputs) override;
   void BeginStep(const StepPosition& position) override;
-  at::Tensor Penalty() override;
+  void EndBackward() override;
   std::vector<OwnParameter> parameters() override { return logits_->parameters(); }
 
   // In the search the widest window a head would compute next, after it the plan's.
@@ -74,25 +79,28 @@ class LearnedAttention final : public AttentionVariant {
   PolicyState Save() const override;
   void Restore(const PolicyState& state) override;
 
-  // [layers * heads, candidates], float64 on the CPU: softmax(logits / temperature).
+  // [layers * heads, candidates], float64 on the CPU: softmax(logits / temperature -
+  // multiplier * cost).
   at::Tensor Weights() const;
 
+  // Whether this step's passes mix candidates.
+  bool Mixes(bool training) const;
+
  private:
-  // Of one layer in one step.
   struct Selection {
-    at::Tensor weights;  // [heads, candidates], with gradient; 0 where not live
-    at::Tensor live;     // [heads, candidates], int64: 0 or 1
+    at::Tensor weights;  // [..., candidates], float64; 0 where not live
+    at::Tensor live;     // [..., candidates], bool
   };
 
-  bool Mixes(bool training) const;
-  Selection Select(int64_t layer, bool training) const;
-  double WeightTemperature() const;  // of the weights that cost and plan follow
-  at::Tensor LogWeights() const;     // [layers * heads, candidates], float64
-  std::vector<int32_t> WidestLive(const at::Tensor& live) const;  // [heads], of a Selection
-  at::Tensor Probabilities(int64_t layer) const;  // [items, candidates], with gradient
-  at::Tensor ExpectedCost() const;                // scalar, with gradient
+  double WeightTemperature() const;              // of the weights that cost and plan follow
+  at::Tensor ScaledLogits(int64_t layer) const;  // logits / temperature: [items, candidates]
+  at::Tensor ScaledLogits() const;               // of all layers: [layers, items, candidates]
+  at::Tensor WithinBudget(const at::Tensor& logits) const;  // less what candidates cost
+  at::Tensor OfHeads(const at::Tensor& items) const;        // [..., items, n] -> [..., heads, n]
+  Selection Select(const at::Tensor& logits, bool drawn) const;
+  std::vector<int32_t> WidestLive(const at::Tensor& live) const;  // of each head of a layer
   void BeginSearchStep(const SelectionSchedule& schedule, int64_t step);
-  void AdaptMultiplier();
+  void ChooseWeights();
   void DrawNoise(int64_t step);
   void Decide();
   std::vector<int32_t> MostLikely() const;
@@ -105,13 +113,15 @@ class LearnedAttention final : public AttentionVariant {
   int32_t sinks_;
   std::unique_ptr<SelectionLogits> logits_;
   WindowBudget budget_;
-  at::Tensor candidate_cost_;  // [candidates], float64, of one head or key/value head
+  CandidateCosts costs_;
+  int32_t heads_per_item_;  // that share a window
+  double first_target_;
 
   // State.
   SelectionPhase phase_ = SelectionPhase::kWarmup;
   double temperature_;
   double target_cost_ = 1;
-  double multiplier_;          // of the penalty
+  double multiplier_ = 0;      // log weight that a unit of cost takes away
   int64_t search_begin_ = -1;  // of the search that runs, whatever the run's length becomes
   int64_t search_end_ = -1;
   std::vector<int32_t> index_;  // [layers * heads] of the plan; empty: none yet
@@ -121,6 +131,9 @@ class LearnedAttention final : public AttentionVariant {
   // Of the step that runs or ran last.
   WindowTable computed_;  // by Attend in training, where it mixed
   at::Tensor noise_;      // [layers, items, candidates]; undefined: none
+  double least_multiplier_ = 0;
+  Selection chosen_;    // of all layers, where it mixes
+  at::Tensor weights_;  // its weights, whose gradient the micro-batches add up
   bool tracking_ = false;
   bool decided_ = false;
   bool snapshot_ = false;

@@ -36,9 +36,7 @@ struct LearnedOptions {
 
   double temperature = 1;          // at the begin of the search,
   double final_temperature = 0.3;  // and at its end
-  double penalty = 1;  // loss per unit of cost above the target, at first; grows while that is
-                       // not enough
-  double learning_rate = 0.05;  // of the logits: `learned`
+  double learning_rate = 0.05;     // of the logits: `learned`
   // Of the scorers' weights: `aah_learned`. As each of them moves many logits, these get about as
   // far as free ones do.
   double scorer_learning_rate = 0.01;

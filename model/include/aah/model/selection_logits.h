@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "aah/model/attention_variant.h"
@@ -38,11 +37,6 @@ class SelectionLogits {
   // next BeginStep or update of the parameters.
   virtual at::Tensor Layer(int64_t layer) const = 0;
 
-  // A plan was chosen, `index` [layers * items] into the candidates. Where it is not the likeliest
-  // one, logits that can be set make it so by `margin`, so that what is learned next starts from
-  // the plan that is in force.
-  virtual void Follow(std::span<const int32_t> /*index*/, double /*margin*/) {}
-
   // Trained beside the model's.
   virtual std::vector<OwnParameter> parameters() = 0;
 
@@ -50,11 +44,7 @@ class SelectionLogits {
   virtual void Restore(const PolicyState& state) = 0;
 };
 
-// [candidates]: logits that give the last one a weight of 0.9 at temperature 1 and share the rest
-// among the others, so that a search begins near full attention.
-at::Tensor FirstLogits(int64_t candidates);
-
-// One free parameter per item and candidate, FirstLogits at first: the variant `learned`.
+// One free parameter per item and candidate, 0 at first: the variant `learned`.
 std::unique_ptr<SelectionLogits> MakeFreeLogits(int64_t layers, int64_t items, int64_t candidates,
                                                 double learning_rate);
 

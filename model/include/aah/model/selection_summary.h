@@ -13,7 +13,7 @@ struct SelectionSummary {
   double temperature = 0;
   double target_cost = 0;
   double expected_cost = 0;  // under the selection weights
-  double multiplier = 0;     // loss per unit of cost above the target
+  double multiplier = 0;     // log weight that a unit of cost takes from a candidate
   double hard_cost = 0;      // of the plan in force; before there is one, of the likeliest windows
   double entropy = 0;        // of the weights, nats, mean over heads
   bool decided = false;      // a plan was chosen in this step,

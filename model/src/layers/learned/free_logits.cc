@@ -1,10 +1,8 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
-#include <cmath>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "aah/error.h"
@@ -16,22 +14,12 @@ namespace {
 class FreeLogits final : public SelectionLogits {
  public:
   FreeLogits(int64_t layers, int64_t items, int64_t candidates, double learning_rate)
-      : logits_(FirstLogits(candidates).repeat({layers, items, 1}).requires_grad_()),
+      : logits_(at::zeros({layers, items, candidates}).requires_grad_()),
         learning_rate_(learning_rate) {}
 
   const char* name() const override { return "learned"; }
 
   at::Tensor Layer(int64_t layer) const override { return logits_.select(0, layer); }
-
-  void Follow(std::span<const int32_t> index, double margin) override {
-    const c10::NoGradGuard no_grad;
-    const at::Tensor chosen =
-        at::tensor(std::vector<int64_t>(index.begin(), index.end()), at::kLong)
-            .view({logits_.size(0), logits_.size(1), 1});
-    const at::Tensor greatest = logits_.amax(-1, /*keepdim=*/true);
-    const at::Tensor own = logits_.gather(-1, chosen);
-    logits_.scatter_(-1, chosen, at::where(own < greatest, greatest + margin, own));
-  }
 
   std::vector<OwnParameter> parameters() override {
     return {{.name = "logits", .value = logits_, .learning_rate = learning_rate_}};
@@ -57,14 +45,6 @@ class FreeLogits final : public SelectionLogits {
 };
 
 }  // namespace
-
-at::Tensor FirstLogits(int64_t candidates) {
-  constexpr double kFirstWeight = 0.9;
-  at::Tensor logits = at::zeros({candidates});
-  const auto others = static_cast<double>(candidates - 1);
-  if (candidates > 1) logits[-1] = std::log(kFirstWeight * others / (1 - kFirstWeight));
-  return logits;
-}
 
 std::unique_ptr<SelectionLogits> MakeFreeLogits(int64_t layers, int64_t items, int64_t candidates,
                                                 double learning_rate) {

@@ -30,17 +30,9 @@ constexpr int64_t kSnapshots = 64;
 // Part of the search in which the target falls; in the rest the weights settle within the budget.
 constexpr double kTargetFall = 0.7;
 
-// Growth of the penalty's multiplier in a step whose cost is above the target, its decay in others,
-// and the part of a cost that may be above without either.
-constexpr double kMultiplierGrowth = 1.2;
-constexpr double kMultiplierDecay = 1 / 1.1;
-constexpr double kCostTolerance = 0.02;
-// Of `penalty`, for costs that nothing brings down.
-constexpr double kGreatestMultiplier = 1e4;
-
-// Log weight by which a plan's window leads where the knapsack overruled the likeliest: some 7
-// to 1.
-constexpr double kPlanMargin = 2;
+// The first target is what it costs to have the widest candidate with this weight, and the others
+// with equal shares of the rest.
+constexpr double kFirstWeight = 0.9;
 
 SelectionPhase ParsePhase(const std::string& name) {
   for (const SelectionPhase phase :
@@ -61,11 +53,13 @@ at::Tensor CandidateCost(const std::vector<int32_t>& candidates, int32_t head_di
   return cost;
 }
 
-// The probabilities of the largest of each row of heads: [rows, heads, candidates] ->
-// [rows, candidates]. The heads choose independently.
-at::Tensor LargestOf(const at::Tensor& weights) {
-  const at::Tensor up_to = weights.cumsum(-1).prod(1);
-  return at::cat({up_to.narrow(-1, 0, 1), up_to.diff(1, -1)}, -1);
+double FirstTarget(const CandidateCosts& costs) {
+  const int64_t others = costs.cost.numel() - 1;
+  if (others == 0) return costs.cost.item<double>();
+  const at::Tensor weights =
+      at::full({others + 1}, (1 - kFirstWeight) / static_cast<double>(others), at::kDouble);
+  weights[-1] = kFirstWeight;
+  return ExpectedCost(weights.repeat({costs.largest_of, 1}), costs).item<double>();
 }
 
 }  // namespace
@@ -77,24 +71,27 @@ LearnedAttention::LearnedAttention(const LearnedOptions& options, const ModelCon
       shape_(PlanModelOf(model).shape),
       sinks_(sinks),
       logits_(std::move(logits)),
-      temperature_(options.temperature),
-      multiplier_(options.penalty) {
+      temperature_(options.temperature) {
   AAH_CHECK(sinks >= 0, "sinks: expected a number of tokens from 0 on, got ", sinks);
   if (options_.candidates.empty()) options_.candidates = DefaultCandidates(model.context);
   CheckLearnedOptions(options_, model.context);
   options_.candidates.back() = static_cast<int32_t>(model.context);
   budget_ = BudgetOf(options_, model.context);
   CheckWindowBudget(budget_, shape_);
-  candidate_cost_ = CandidateCost(options_.candidates, shape_.head_dim, sinks, budget_);
-  const double least = candidate_cost_[0].item<double>();
+  const int32_t group = shape_.heads / shape_.kv_heads;
+  heads_per_item_ = options_.share == WindowShare::kKvHead ? group : 1;
+  costs_ = {
+      .cost = CandidateCost(options_.candidates, shape_.head_dim, sinks, budget_),
+      .largest_of = options_.budget_kind == BudgetKind::kCacheBytes ? group / heads_per_item_ : 1};
+  first_target_ = FirstTarget(costs_);
+  const double least = costs_.cost[0].item<double>();
   AAH_CHECK(least <= options_.budget, "budget: expected at least ", least,
             ", what the smallest candidate, ", options_.candidates.front(), ", with ", sinks,
             " sinks costs everywhere at ", budget_.length, " tokens, got ", options_.budget,
             "; raise the budget, add a smaller candidate, or change sinks or budget_length");
   if (logits_ == nullptr) {
-    const int32_t items = options_.share == WindowShare::kHead ? shape_.heads : shape_.kv_heads;
-    logits_ = MakeFreeLogits(shape_.layers, items, std::ssize(options_.candidates),
-                             options_.learning_rate);
+    logits_ = MakeFreeLogits(shape_.layers, shape_.heads / heads_per_item_,
+                             std::ssize(options_.candidates), options_.learning_rate);
   }
 }
 
@@ -104,7 +101,6 @@ void LearnedAttention::BeginStep(const StepPosition& position) {
     return options_.track_every > 0 && at > plan_step_ &&
            (at - plan_step_) % options_.track_every == 0;
   };
-  if (Mixes(true)) AdaptMultiplier();
   decided_ = tracking_ = snapshot_ = false;
   moved_ = 0;
   computed_.clear();
@@ -123,6 +119,7 @@ void LearnedAttention::BeginStep(const StepPosition& position) {
   } else if (phase == SelectionPhase::kPlan) {
     temperature_ = options_.final_temperature;
     target_cost_ = options_.budget;
+    least_multiplier_ = 0;
     if (phase_ != SelectionPhase::kPlan) plan_step_ = step;
     if (plan_step_ == step || tracks(step - 1)) Decide();
     tracking_ = tracks(step);
@@ -134,27 +131,20 @@ void LearnedAttention::BeginStep(const StepPosition& position) {
                               : schedule.Phase(step + 1) == SelectionPhase::kSearch;
   logits_->BeginStep(position, {.current = Mixes(true), .next = next_mixes});
   DrawNoise(step);
+  ChooseWeights();
 }
 
 void LearnedAttention::BeginSearchStep(const SelectionSchedule& schedule, int64_t step) {
   const double progress = schedule.Progress(step);
   temperature_ =
       options_.temperature + progress * (options_.final_temperature - options_.temperature);
-  const double full = candidate_cost_[-1].item<double>();
-  target_cost_ = full - std::min(1.0, progress / kTargetFall) * (full - options_.budget);
+  const double fall = std::min(1.0, progress / kTargetFall);
+  target_cost_ = first_target_ - fall * std::max(0.0, first_target_ - options_.budget);
+  // While the target falls it is met; a search that then wants less than the budget may have it.
+  least_multiplier_ = fall < 1 ? -std::numeric_limits<double>::infinity() : 0;
   const int64_t length = schedule.search_end - schedule.search_begin;
   snapshot_ = (step - schedule.search_begin) % ((length + kSnapshots - 1) / kSnapshots) == 0 ||
               step + 1 == schedule.search_end;
-}
-
-// After a mixed step, by the cost that it has led to.
-void LearnedAttention::AdaptMultiplier() {
-  const c10::NoGradGuard no_grad;
-  if (ExpectedCost().item<double>() > target_cost_ * (1 + kCostTolerance)) {
-    multiplier_ = std::min(kGreatestMultiplier * options_.penalty, multiplier_ * kMultiplierGrowth);
-  } else {
-    multiplier_ = std::max(options_.penalty, multiplier_ * kMultiplierDecay);
-  }
 }
 
 void LearnedAttention::DrawNoise(int64_t step) {
@@ -164,8 +154,8 @@ void LearnedAttention::DrawNoise(int64_t step) {
   uint64_t mixed = options_.seed;
   mixed = SplitMix64(mixed) + static_cast<uint64_t>(step);
   Random random(SplitMix64(mixed));
-  const int32_t items = options_.share == WindowShare::kHead ? shape_.heads : shape_.kv_heads;
-  noise_ = at::empty({shape_.layers, items, std::ssize(options_.candidates)});
+  noise_ =
+      at::empty({shape_.layers, shape_.heads / heads_per_item_, std::ssize(options_.candidates)});
   for (int64_t i = 0; i < noise_.numel(); ++i) {
     const double uniform = random.Uniform() + 0x1.0p-54;  // in (0, 1)
     noise_.mutable_data_ptr<float>()[i] = static_cast<float>(-std::log(-std::log(uniform)));
@@ -181,17 +171,22 @@ double LearnedAttention::WeightTemperature() const {
   return options_.estimator == SelectionEstimator::kGumbel ? 1 : temperature_;
 }
 
-at::Tensor LearnedAttention::Probabilities(int64_t layer) const {
-  return (logits_->Layer(layer) / WeightTemperature()).softmax(-1);
+at::Tensor LearnedAttention::ScaledLogits(int64_t layer) const {
+  // In double, so that no weight vanishes before the knapsack has compared it.
+  return logits_->Layer(layer).to(at::kDouble) / WeightTemperature();
 }
 
-LearnedAttention::Selection LearnedAttention::Select(int64_t layer, bool training) const {
-  const bool drawn = training && noise_.defined();
-  at::Tensor logits = drawn ? (logits_->Layer(layer) + noise_.select(0, layer)) / temperature_
-                            : logits_->Layer(layer) / WeightTemperature();
-  if (options_.share == WindowShare::kKvHead) {
-    logits = logits.repeat_interleave(shape_.heads / shape_.kv_heads, 0);
-  }
+at::Tensor LearnedAttention::ScaledLogits() const {
+  std::vector<at::Tensor> layers;
+  for (int64_t layer = 0; layer < shape_.layers; ++layer) layers.push_back(ScaledLogits(layer));
+  return at::stack(layers);
+}
+
+at::Tensor LearnedAttention::WithinBudget(const at::Tensor& logits) const {
+  return logits - multiplier_ * costs_.cost;
+}
+
+LearnedAttention::Selection LearnedAttention::Select(const at::Tensor& logits, bool drawn) const {
   const at::Tensor likeliest =
       at::zeros_like(logits, at::kBool).scatter_(-1, logits.argmax(-1, /*keepdim=*/true), 1);
   const at::Tensor live =
@@ -199,7 +194,39 @@ LearnedAttention::Selection LearnedAttention::Select(int64_t layer, bool trainin
   constexpr double kNever = -std::numeric_limits<double>::infinity();
   at::Tensor weights = logits.masked_fill(live.logical_not(), kNever).softmax(-1);
   if (drawn) weights = likeliest.to(weights.scalar_type()) + (weights - weights.detach());
-  return {weights, live.to(at::kLong)};
+  return {weights, live};
+}
+
+at::Tensor LearnedAttention::OfHeads(const at::Tensor& items) const {
+  return items.repeat_interleave(heads_per_item_, -2);
+}
+
+void LearnedAttention::ChooseWeights() {
+  chosen_ = {};
+  weights_ = at::Tensor();
+  if (!Mixes(true)) return;
+  const at::Tensor logits = ScaledLogits();
+  const at::Tensor multiplier =
+      CostMultiplier(logits.flatten(0, 1), costs_, target_cost_, least_multiplier_);
+  multiplier_ = multiplier.item<double>();
+  at::Tensor within = logits - multiplier * costs_.cost;
+  if (noise_.defined()) within = (within + noise_) / temperature_;
+  const Selection items = Select(within, noise_.defined());
+  if (logits.requires_grad()) {
+    // Nothing is known of candidates that are not computed, not even by way of the multiplier.
+    logits.register_hook([dead = items.live.logical_not()](const at::Tensor& gradient) {
+      return gradient.masked_fill(dead, 0);
+    });
+  }
+  chosen_ = {OfHeads(items.weights), OfHeads(items.live)};
+  weights_ = chosen_.weights.detach().requires_grad_();
+}
+
+void LearnedAttention::EndBackward() {
+  if (weights_.defined() && weights_.grad().defined() && chosen_.weights.requires_grad()) {
+    chosen_.weights.backward(weights_.grad());
+  }
+  chosen_.weights = weights_;
 }
 
 at::Tensor LearnedAttention::Attend(const AttentionInputs& inputs) {
@@ -211,13 +238,17 @@ at::Tensor LearnedAttention::Attend(const AttentionInputs& inputs) {
     return Attention(inputs.query, inputs.key, inputs.value, at::tensor(table, at::kInt), options)
         .out;
   }
-  const Selection selection = Select(inputs.layer, inputs.training);
-  const at::Tensor live = selection.live.contiguous();
+  Selection selection;  // of the layer's heads
   if (inputs.training) {
+    selection = {weights_.select(0, inputs.layer), chosen_.live.select(0, inputs.layer)};
     if (computed_.empty()) computed_ = FullTable();
-    computed_[static_cast<size_t>(inputs.layer)] = WidestLive(live);
+    computed_[static_cast<size_t>(inputs.layer)] = WidestLive(selection.live);
+  } else {
+    const Selection items = Select(WithinBudget(ScaledLogits(inputs.layer)), false);
+    selection = {OfHeads(items.weights), OfHeads(items.live)};
   }
   NestedOperatorOptions options;
+  const at::Tensor live = selection.live.to(at::kLong).contiguous();
   options.live.assign(live.const_data_ptr<int64_t>(),
                       live.const_data_ptr<int64_t>() + live.numel());
   options.sinks = sinks_;
@@ -227,59 +258,23 @@ at::Tensor LearnedAttention::Attend(const AttentionInputs& inputs) {
       .out;
 }
 
-at::Tensor LearnedAttention::ExpectedCost() const {
-  const bool largest_pays =
-      options_.budget_kind == BudgetKind::kCacheBytes && options_.share == WindowShare::kHead;
-  at::Tensor sum = at::zeros({}, at::kDouble);
-  for (int64_t layer = 0; layer < shape_.layers; ++layer) {
-    at::Tensor weights = Probabilities(layer).to(at::kDouble);
-    if (largest_pays) {
-      weights = LargestOf(
-          weights.view({shape_.kv_heads, shape_.heads / shape_.kv_heads, weights.size(-1)}));
-    }
-    sum = sum + weights.matmul(candidate_cost_).mean();
-  }
-  return sum / shape_.layers;
-}
-
-at::Tensor LearnedAttention::Penalty() {
-  if (!Mixes(true)) return {};
-  return multiplier_ * (ExpectedCost() - target_cost_).clamp_min(0);
-}
-
-at::Tensor LearnedAttention::Weights() const { return LogWeights().exp(); }
-
-at::Tensor LearnedAttention::LogWeights() const {
+at::Tensor LearnedAttention::Weights() const {
   const c10::NoGradGuard no_grad;
-  std::vector<at::Tensor> layers;
-  for (int64_t layer = 0; layer < shape_.layers; ++layer) {
-    // In double, so that no weight vanishes before the knapsack has compared it.
-    at::Tensor weights =
-        (logits_->Layer(layer).to(at::kDouble) / WeightTemperature()).log_softmax(-1);
-    if (options_.share == WindowShare::kKvHead) {
-      weights = weights.repeat_interleave(shape_.heads / shape_.kv_heads, 0);
-    }
-    layers.push_back(weights);
-  }
-  return at::cat(layers);
+  return OfHeads(WithinBudget(ScaledLogits()).softmax(-1)).flatten(0, 1);
 }
 
 void LearnedAttention::Decide() {
-  const at::Tensor loss = LogWeights().neg().contiguous();
+  const c10::NoGradGuard no_grad;
+  const at::Tensor loss = OfHeads(ScaledLogits().log_softmax(-1)).neg().contiguous();
   const std::vector<int32_t> current = index_;
   // The losses of query heads that share a window add up, so staying is worth as many times more.
-  const int32_t together =
-      options_.share == WindowShare::kHead ? 1 : shape_.heads / shape_.kv_heads;
-  const WindowChoice choice = ChooseWindows(
-      std::span(loss.const_data_ptr<double>(), static_cast<size_t>(loss.numel())),
-      options_.candidates, shape_, sinks_, budget_,
-      {.share = options_.share, .current = current, .stickiness = options_.hysteresis * together});
+  const WindowChoice choice =
+      ChooseWindows(std::span(loss.const_data_ptr<double>(), static_cast<size_t>(loss.numel())),
+                    options_.candidates, shape_, sinks_, budget_,
+                    {.share = options_.share,
+                     .current = current,
+                     .stickiness = options_.hysteresis * heads_per_item_});
   index_ = choice.index;
-  std::vector<int32_t> of_item;
-  for (size_t i = 0; i < index_.size(); i += static_cast<size_t>(together)) {
-    of_item.push_back(index_[i]);
-  }
-  logits_->Follow(of_item, kPlanMargin * WeightTemperature());
   moved_ = choice.moved;
   duality_gap_ = choice.knapsack.duality_gap();
   decided_ = true;
@@ -303,9 +298,10 @@ std::vector<std::vector<int32_t>> LearnedAttention::windows() const {
   if (phase_ == SelectionPhase::kPlan) return TableOf(index_);
   if (phase_ == SelectionPhase::kWarmup) return FullTable();
   const c10::NoGradGuard no_grad;
+  const at::Tensor live = OfHeads(Select(WithinBudget(ScaledLogits()), false).live);
   WindowTable windows;
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
-    windows.push_back(WidestLive(Select(layer, true).live.contiguous()));
+    windows.push_back(WidestLive(live.select(0, layer)));
   }
   return windows;
 }
@@ -324,7 +320,7 @@ std::vector<int32_t> LearnedAttention::WidestLive(const at::Tensor& live) const 
   std::vector<int32_t> windows;
   for (int64_t head = 0; head < live.size(0); ++head) {
     int64_t last = live.size(1) - 1;
-    while (live.const_data_ptr<int64_t>()[head * live.size(1) + last] == 0) --last;
+    while (!live[head][last].item<bool>()) --last;
     windows.push_back(options_.candidates[static_cast<size_t>(last)]);
   }
   return windows;
@@ -338,7 +334,8 @@ std::optional<SelectionView> LearnedAttention::selection() const {
   view.phase = SelectionPhaseName(phase_);
   view.temperature = temperature_;
   view.target_cost = target_cost_;
-  view.expected_cost = ExpectedCost().item<double>();
+  view.expected_cost =
+      ExpectedCost(WithinBudget(ScaledLogits()).softmax(-1).flatten(0, 1), costs_).item<double>();
   view.multiplier = multiplier_;
   view.hard_cost = CostRatio(TableOf(planned ? index_ : MostLikely()), shape_, sinks_, budget_);
   view.entropy = -at::xlogy(weights, weights).sum(-1).mean().item<double>();

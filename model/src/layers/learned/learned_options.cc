@@ -69,8 +69,6 @@ void CheckLearnedOptions(const LearnedOptions& options, int64_t context) {
   CheckRange("temperature",
              options.temperature >= options.final_temperature && std::isfinite(options.temperature),
              options.temperature, "at least final_temperature");
-  CheckRange("penalty", options.penalty >= 0 && std::isfinite(options.penalty), options.penalty,
-             "at least 0");
   CheckRange("learning_rate", options.learning_rate > 0 && std::isfinite(options.learning_rate),
              options.learning_rate, "more than 0");
   CheckRange("scorer_learning_rate",

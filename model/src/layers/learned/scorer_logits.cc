@@ -112,11 +112,9 @@ at::Tensor ScorerLogits::Layer(int64_t layer) const {
   const LayerState& state = LayerAt(layer);
   const int64_t items = share_ == WindowShare::kHead ? shape_.heads : shape_.kv_heads;
   const int64_t candidates = std::ssize(control_.windows);
-  // Untrained scorers say nothing yet: a search begins as that of free logits does.
-  const at::Tensor first = FirstLogits(candidates);
-  if (!state.inputs.rows.defined()) return first.repeat({items, 1});
+  if (!state.inputs.rows.defined()) return at::zeros({items, candidates});
   const at::Tensor of_head = at::tensor(state.group_of_head, at::kLong);
-  at::Tensor logits = network_.Logits(layer, state.inputs).index_select(0, of_head) + first;
+  const at::Tensor logits = network_.Logits(layer, state.inputs).index_select(0, of_head);
   if (share_ == WindowShare::kHead) return logits;
   return logits.view({items, -1, candidates}).mean(1);
 }
