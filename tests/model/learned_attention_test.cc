@@ -12,6 +12,7 @@
 
 #include "aah/error.h"
 #include "aah/model/nested_operator.h"
+#include "aah/model/optimizer.h"
 #include "tests/model/learned_support.h"
 
 namespace aah {
@@ -214,6 +215,37 @@ TEST(LearnedAttention, TheHeadThatGainsMostKeepsItsSight) {
   EXPECT_EQ(widest.argmax().item<int64_t>(), 6);
   EXPECT_GT(widest[6].item<double>(), 0.8);
   EXPECT_LT(widest[5].item<double>(), 0.2);
+}
+
+// A whole search by the optimiser that trains use, where one head alone needs to see far: it keeps
+// its sight although every step's noise is as large, and the cost falls faster than logits can.
+TEST(LearnedAttention, ASearchLeavesItsSightToTheHeadThatNeedsIt) {
+  for (const uint64_t seed : {1, 2, 3}) {
+    LearnedAttention attention(Options(), Model(), 0);
+    const std::vector<OwnParameter> own = attention.parameters();
+    AdamW optimizer(torch::nn::Linear(1, 1).operator*(), OptimizerConfig(), own);
+    at::manual_seed(seed);
+    const auto random = [] { return torch::randn({2, 4, kContext, 8}); };
+    for (int64_t step = 10; step < 30; ++step) {
+      Begin(attention, step);
+      optimizer.ZeroGradients();
+      for (int64_t layer = 0; layer < 2; ++layer) {
+        const AttentionInputs inputs = {layer, random(), random(), random(), true};
+        const at::Tensor out = attention.Attend(inputs);
+        at::Tensor loss = (out * random()).sum();
+        if (layer == 1) {
+          const at::Tensor full = Plain(inputs, {64, 64, 64, 64});
+          loss = loss + 5 * (out - full).select(1, 2).square().sum();
+        }
+        loss.backward();
+      }
+      attention.EndBackward();
+      optimizer.Step(0);
+    }
+    Begin(attention, 30);
+    EXPECT_EQ(attention.windows()[1][2], 64) << seed;
+    EXPECT_LE(attention.selection()->hard_cost, 0.3);
+  }
 }
 
 TEST(LearnedAttention, DroppedCandidatesHaveNoGradient) {
