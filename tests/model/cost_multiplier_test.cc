@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <limits>
+#include <optional>
 
 namespace aah {
 namespace {
-
-constexpr double kAny = -std::numeric_limits<double>::infinity();
 
 CandidateCosts Costs(int64_t largest_of = 1) {
   return {.cost = torch::tensor({0.1, 0.3, 1.0}, at::kDouble), .largest_of = largest_of};
@@ -20,7 +18,7 @@ at::Tensor Logits() {
 }
 
 at::Tensor Within(const at::Tensor& logits, const CandidateCosts& costs, double target,
-                  double least = kAny) {
+                  std::optional<double> least = {}) {
   return (logits - CostMultiplier(logits, costs, target, least) * costs.cost).softmax(-1);
 }
 
@@ -54,14 +52,32 @@ TEST(CostMultiplier, StaysAtTheLeastWhereThatIsEnough) {
   const double own = ExpectedCost(Logits().softmax(-1), Costs()).item<double>();
   EXPECT_EQ(CostMultiplier(Logits(), Costs(), own + 0.01, 0).item<double>(), 0);
   EXPECT_GT(CostMultiplier(Logits(), Costs(), own - 0.01, 0).item<double>(), 0);
-  EXPECT_LT(CostMultiplier(Logits(), Costs(), own + 0.01, kAny).item<double>(), 0);
+  EXPECT_LT(CostMultiplier(Logits(), Costs(), own + 0.01).item<double>(), 0);
 }
 
 TEST(CostMultiplier, OneCandidateCostsWhatItCosts) {
   const CandidateCosts one = {.cost = torch::ones({1}, at::kDouble)};
   const at::Tensor logits = torch::zeros({4, 1}, at::kDouble).requires_grad_();
-  EXPECT_EQ(Within(logits, one, 0.5).sum().item<double>(), 4);
-  EXPECT_EQ(Within(logits, one, 1).sum().item<double>(), 4);
+  for (const double target : {0.5, 1.0}) {
+    const at::Tensor multiplier = CostMultiplier(logits, one, target);
+    EXPECT_EQ(multiplier.item<double>(), 0);
+    EXPECT_FALSE(multiplier.requires_grad());
+  }
+  EXPECT_EQ(CostMultiplier(logits, one, 0.5, 0).item<double>(), 0);
+}
+
+// Costs may be shares of something far larger: what is found scales with them.
+TEST(CostMultiplier, DoesNotDependOnTheUnitOfCost) {
+  const CandidateCosts small = {.cost = 1e-7 * Costs().cost};
+  const at::Tensor logits = Logits().requires_grad_();
+  const at::Tensor multiplier = CostMultiplier(logits, Costs(), 0.3);
+  const at::Tensor scaled = CostMultiplier(logits, small, 0.3e-7);
+  EXPECT_NEAR(scaled.item<double>() * 1e-7, multiplier.item<double>(), 1e-8);
+  multiplier.backward();
+  const at::Tensor gradient = logits.grad().clone();
+  logits.mutable_grad() = at::Tensor();
+  scaled.backward();
+  EXPECT_TRUE((logits.grad() * 1e-7).allclose(gradient, 1e-6, 1e-9));
 }
 
 // Of all weights of the same cost, the tilted ones are the nearest to those of the logits.

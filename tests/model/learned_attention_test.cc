@@ -217,6 +217,56 @@ TEST(LearnedAttention, TheHeadThatGainsMostKeepsItsSight) {
   EXPECT_LT(widest[5].item<double>(), 0.2);
 }
 
+// What lowers the loss by lowering the cost is followed once the target has come down; what raises
+// the cost is not. Free logits, for which only the cost counts.
+TEST(LearnedAttention, ASearchThatWantsLessThanTheBudgetGetsLess) {
+  for (const bool wants_less : {true, false}) {
+    LearnedAttention attention(Options(), Model(), 0);
+    AdamW optimizer(torch::nn::Linear(1, 1).operator*(), OptimizerConfig(), attention.parameters());
+    // The search of 400 steps goes from 40 to 120; its target has come down at 96.
+    for (int64_t step = 40; step < 120; ++step) {
+      attention.BeginStep({.step = step, .steps = 400, .micro_batches = 1});
+      optimizer.ZeroGradients();
+      for (int64_t layer = 0; layer < 2; ++layer) {
+        // Earlier values are larger, and so is what a longer window gives.
+        AttentionInputs inputs = {layer, torch::zeros({1, 4, kContext, 8}),
+                                  torch::zeros({1, 4, kContext, 8}),
+                                  torch::arange(kContext, 0, -1)
+                                      .to(at::kFloat)
+                                      .view({1, 1, -1, 1})
+                                      .expand({1, 4, kContext, 8})
+                                      .contiguous(),
+                                  true};
+        ((wants_less ? 1 : -1) * attention.Attend(inputs).sum()).backward();
+      }
+      attention.EndBackward();
+      optimizer.Step(0);
+      if (step < 95) {
+        EXPECT_NEAR(attention.selection()->expected_cost, attention.selection()->target_cost, 1e-9);
+      }
+    }
+    if (wants_less) {
+      EXPECT_LT(attention.selection()->expected_cost, 0.29);
+    } else {
+      EXPECT_NEAR(attention.selection()->expected_cost, 0.3, 1e-9);
+    }
+  }
+}
+
+// A budget of nearly everything is risen to.
+TEST(LearnedAttention, ABudgetAboveTheFirstTargetIsReached) {
+  LearnedOptions options = Options();
+  options.budget = 1;
+  LearnedAttention attention(options, Model(), 0);
+  Begin(attention, 10);
+  EXPECT_LT(attention.selection()->target_cost, 0.95);
+  Begin(attention, 22);
+  EXPECT_GT(attention.selection()->target_cost, 0.97);
+  Begin(attention, 29);
+  EXPECT_EQ(attention.selection()->target_cost, 1);
+  EXPECT_EQ(attention.selection()->multiplier, 0);
+}
+
 // A whole search by the optimiser that trains use, where one head alone needs to see far: it keeps
 // its sight although every step's noise is as large, and the cost falls faster than logits can.
 TEST(LearnedAttention, ASearchLeavesItsSightToTheHeadThatNeedsIt) {
@@ -294,9 +344,24 @@ TEST(LearnedAttention, CacheBytesOfFreeHeadsExpectTheLargestWindow) {
   LearnedOptions options = Options();
   options.budget_kind = BudgetKind::kCacheBytes;
   LearnedAttention attention(options, Model(2), 0);
-  Level(attention);
-  // Two heads, each window with probability 1/3: the largest is 4, 16, 64 with 1/9, 3/9, 5/9.
-  EXPECT_NEAR(attention.selection()->expected_cost, (4 + 3 * 16 + 5 * 64) / 9.0 / 64, 1e-7);
+  at::manual_seed(6);
+  SetLogits(attention, at::randn({2, 4, 3}));
+  for (const int64_t step : {12, 29}) {
+    Begin(attention, step);
+    // Of two heads that share keys, every pair of choices.
+    const at::Tensor weights = attention.Weights();
+    double cost = 0;
+    for (int64_t pair = 0; pair < 4; ++pair) {
+      for (int64_t i = 0; i < 3; ++i) {
+        for (int64_t j = 0; j < 3; ++j) {
+          cost += (weights[2 * pair][i] * weights[2 * pair + 1][j]).item<double>() *
+                  std::vector{4, 16, 64}[static_cast<size_t>(std::max(i, j))] / 64.0 / 4;
+        }
+      }
+    }
+    EXPECT_NEAR(cost, attention.selection()->target_cost, 1e-8);
+    EXPECT_NEAR(attention.selection()->expected_cost, cost, 1e-8);
+  }
 }
 
 TEST(LearnedAttention, GumbelDrawsOneCandidateAndPassesSoftGradients) {
@@ -329,6 +394,7 @@ TEST(LearnedAttention, GumbelDrawsOneCandidateAndPassesSoftGradients) {
         }
         EXPECT_EQ(matches, 1);
       }
+      attention.parameters().front().value.mutable_grad() = at::Tensor();
       out.sum().backward();
       attention.EndBackward();
       EXPECT_GT(attention.parameters().front().value.grad().abs().max().item<double>(), 0);
@@ -344,10 +410,34 @@ TEST(LearnedAttention, GumbelDrawsOneCandidateAndPassesSoftGradients) {
 TEST(LearnedAttention, GumbelDrawsWithinTheBudget) {
   LearnedOptions options = Options();
   options.estimator = SelectionEstimator::kGumbel;
-  LearnedAttention attention(options, Model(), 0);
+  options.budget = 0.15;  // the widest has odds of a hundredth, of a third without a budget
+  const AttentionInputs inputs = Inputs(0);
+  const at::Tensor widest = Plain(inputs, {64, 64, 64, 64});
+  int64_t drawn = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    options.seed = seed;
+    LearnedAttention attention(options, Model(), 0);
+    Begin(attention, 29);
+    EXPECT_NEAR(attention.selection()->expected_cost, 0.15, 1e-9);
+    EXPECT_LT(attention.Weights()[0][2].item<double>(), 0.02);
+    const at::Tensor out = attention.Attend(inputs);
+    for (int64_t head = 0; head < 4; ++head) {
+      drawn += out.select(1, head).allclose(widest.select(1, head), 1e-5, 1e-5) ? 1 : 0;
+    }
+  }
+  EXPECT_LE(drawn, 4);  // of 32
+}
+
+// Evaluation in a search mixes by the weights that the log tells of.
+TEST(LearnedAttention, EvaluationMixesByTheWeightsOfTheBudget) {
+  LearnedAttention attention(Options(), Model(), 0);
   Begin(attention, 29);
-  EXPECT_NEAR(attention.selection()->expected_cost, 0.3, 1e-9);
-  EXPECT_GT(attention.selection()->multiplier, 0);
+  ASSERT_GT(attention.selection()->multiplier, 0);
+  const AttentionInputs inputs = Inputs(0, /*training=*/false);
+  const NestedOperatorResult mixed = NestedAttention(
+      inputs.query, inputs.key, inputs.value, attention.Weights().slice(0, 0, 4).to(at::kFloat),
+      std::vector<int64_t>{4, 16, 64});
+  EXPECT_TRUE(attention.Attend(inputs).allclose(mixed.out, 1e-6, 1e-6));
 }
 
 }  // namespace

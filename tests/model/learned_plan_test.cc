@@ -118,6 +118,8 @@ TEST(LearnedAttention, StateGoesOnToTheBit) {
     run(whole, 0, stop);
     resumed.Restore(whole.Save());
     EXPECT_EQ(resumed.windows(), whole.windows());
+    EXPECT_TRUE(resumed.Weights().equal(whole.Weights()));
+    EXPECT_EQ(resumed.selection()->expected_cost, whole.selection()->expected_cost);
     run(whole, stop, 70);
     run(resumed, stop, 70);
     EXPECT_EQ(resumed.windows(), whole.windows()) << stop;

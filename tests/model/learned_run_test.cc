@@ -79,6 +79,8 @@ TEST_F(LearnedRunTest, GoesThroughItsPhasesAndKeepsTheBudget) {
   ASSERT_THAT(snapshots, SizeIs(2 * (8 + 3)));
   EXPECT_EQ(snapshots.front().step, 3);
   EXPECT_EQ(snapshots.back().step, 18);
+  // Training moves logits: the heads of a layer, equal at first, are not when the search ends.
+  EXPECT_NE(snapshots[14].weights[0], snapshots[14].weights[1]);
   for (const SelectionRecord& snapshot : snapshots) {
     ASSERT_THAT(snapshot.weights, SizeIs(2));
     for (const std::vector<double>& weights : snapshot.weights) {

@@ -4,12 +4,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace aah {
 
 // What the candidates of an item, a head or a key/value head, cost.
 struct CandidateCosts {
-  at::Tensor cost;  // [candidates], float64, ascending: shares of the item's full cost
+  at::Tensor cost;  // [candidates], float64, never falling: shares of a full cost
   int64_t largest_of =
       1;  // so many consecutive items pay together for the largest window of theirs
 };
@@ -25,7 +26,7 @@ at::Tensor ExpectedCost(const at::Tensor& weights, const CandidateCosts& costs);
 // the implicit function theorem, so that gradients through the weights are those at fixed cost; at
 // `least`, and where no multiplier meets the target, a constant.
 at::Tensor CostMultiplier(const at::Tensor& logits, const CandidateCosts& costs, double target,
-                          double least);
+                          std::optional<double> least = {});
 
 }  // namespace aah
 

@@ -41,6 +41,8 @@ struct SelectionSchedule {
 //
 //   pi = softmax(logits / temperature - multiplier * cost)
 //
+// (Drawn with Gumbel noise: pi is one-hot, a candidate's odds those of temperature 1.)
+//
 // The task's loss alone moves the logits; one multiplier for all heads, solved for in every mixed
 // step, makes the weights cost what the step's target says (CostMultiplier). When the search ends,
 // a knapsack takes the windows that the logits make most likely within the budget, and attention
@@ -51,8 +53,8 @@ struct SelectionSchedule {
 //   Attend         warmup: full; search and tracking steps: mixed; else the plan's windows
 //   EndBackward    brings the gradient of the weights on to the logits
 //
-// The target falls over the first 0.7 of the search, from nearly full cost to the budget, which
-// then is an upper bound: weights that cost less are left as they are.
+// The target falls over the first 0.7 of the search, from nearly full cost to the budget, and is
+// met. From then on the budget is an upper bound: logits may go on to less, not to more.
 //
 // Micro-batches of a step share weights and noise. Evaluation changes no state, and attends as the
 // phase does: full, mixed by the logits as they are and the temperature and multiplier of the last
@@ -69,7 +71,8 @@ class LearnedAttention final : public AttentionVariant {
   void EndBackward() override;
   std::vector<OwnParameter> parameters() override { return logits_->parameters(); }
 
-  // In the search the widest window a head would compute next, after it the plan's.
+  // In the search the widest window that a head computes by the logits as they are, after it the
+  // plan's.
   std::vector<std::vector<int32_t>> windows() const override;
   std::vector<std::vector<int32_t>> computed_windows() const override;
   int32_t sinks() const override { return sinks_; }
@@ -92,18 +95,18 @@ class LearnedAttention final : public AttentionVariant {
     at::Tensor live;     // [..., candidates], bool
   };
 
-  double WeightTemperature() const;              // of the weights that cost and plan follow
-  at::Tensor ScaledLogits(int64_t layer) const;  // logits / temperature: [items, candidates]
-  at::Tensor ScaledLogits() const;               // of all layers: [layers, items, candidates]
-  at::Tensor WithinBudget(const at::Tensor& logits) const;  // less what candidates cost
-  at::Tensor OfHeads(const at::Tensor& items) const;        // [..., items, n] -> [..., heads, n]
+  double WeightTemperature() const;                   // of the weights that cost and plan follow
+  at::Tensor ScaledLogits(int64_t layer) const;       // logits / temperature: [items, candidates]
+  at::Tensor ScaledLogits() const;                    // of all layers: [layers, items, candidates]
+  at::Tensor Tilted(const at::Tensor& logits) const;  // less multiplier * cost
+  at::Tensor OfHeads(const at::Tensor& items) const;  // [..., items, n] -> [..., heads, n]
   Selection Select(const at::Tensor& logits, bool drawn) const;
   std::vector<int32_t> WidestLive(const at::Tensor& live) const;  // of each head of a layer
   void BeginSearchStep(const SelectionSchedule& schedule, int64_t step);
   void ChooseWeights();
   void DrawNoise(int64_t step);
   void Decide();
-  std::vector<int32_t> MostLikely() const;
+  WindowTable LikeliestTable(const at::Tensor& weights) const;
   WindowTable FullTable() const;
   WindowTable TableOf(const std::vector<int32_t>& index) const;
 
@@ -115,12 +118,13 @@ class LearnedAttention final : public AttentionVariant {
   WindowBudget budget_;
   CandidateCosts costs_;
   int32_t heads_per_item_;  // that share a window
-  double first_target_;
+  double first_target_ = 0;
 
   // State.
   SelectionPhase phase_ = SelectionPhase::kWarmup;
   double temperature_;
-  double target_cost_ = 1;
+  double target_cost_ = 0;
+  double expected_cost_ = 0;   // of the last mixed step
   double multiplier_ = 0;      // log weight that a unit of cost takes away
   int64_t search_begin_ = -1;  // of the search that runs, whatever the run's length becomes
   int64_t search_end_ = -1;
@@ -129,11 +133,12 @@ class LearnedAttention final : public AttentionVariant {
   double duality_gap_ = 0;      // of the last decision
 
   // Of the step that runs or ran last.
-  WindowTable computed_;  // by Attend in training, where it mixed
-  at::Tensor noise_;      // [layers, items, candidates]; undefined: none
-  double least_multiplier_ = 0;
-  Selection chosen_;    // of all layers, where it mixes
-  at::Tensor weights_;  // its weights, whose gradient the micro-batches add up
+  WindowTable computed_;                    // by Attend in training, where it mixed
+  at::Tensor noise_;                        // [layers, items, candidates]; undefined: none
+  std::optional<double> least_multiplier_;  // none: the target is met from both sides
+  // Of all layers, until EndBackward: its weights gather the gradients of the micro-batches.
+  Selection step_;
+  at::Tensor differentiable_weights_;  // the same, in the graph of the logits
   bool tracking_ = false;
   bool decided_ = false;
   bool snapshot_ = false;

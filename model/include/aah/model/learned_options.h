@@ -10,9 +10,10 @@ namespace aah {
 
 // How the selection weights of a step are made from the logits.
 enum class SelectionEstimator {
-  kSoftmax,  // softmax(logits / temperature)
-  // One candidate per head, drawn by adding Gumbel noise to the logits; gradients as if it were
-  // softmax((logits + noise) / temperature). Straight-through, after Jang, Gu and Poole (2017).
+  kSoftmax,  // softmax(logits / temperature - multiplier * cost)
+  // One candidate per head, drawn by adding Gumbel noise to logits - multiplier * cost; gradients
+  // as if it were the softmax of that sum over the temperature. Straight-through, after Jang, Gu
+  // and Poole (2017).
   kGumbel,
 };
 

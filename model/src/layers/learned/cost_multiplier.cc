@@ -9,10 +9,12 @@
 namespace aah {
 namespace {
 
-// Log weight per unit of cost beyond which softmax leaves nothing to the dearer of two candidates.
+// Both in units of the cost between the cheapest candidate and the dearest: the log weight beyond
+// which nothing is left to the dearer of two, and the slope below which no multiplier matters.
 constexpr double kGreatestMultiplier = 1e6;
+constexpr double kLeastSlope = 1e-12;
 
-// The bracket starts with 2 and is halved until it is narrower than 1e-10 of the multiplier.
+// The bracket of a multiplier is halved until it is narrower than this share of it.
 constexpr double kRelativeWidth = 1e-10;
 
 // The probabilities of the largest of each row of items: [rows, items, candidates] ->
@@ -39,27 +41,29 @@ at::Tensor ExpectedCost(const at::Tensor& weights, const CandidateCosts& costs) 
 }
 
 at::Tensor CostMultiplier(const at::Tensor& logits, const CandidateCosts& costs, double target,
-                          double least) {
+                          std::optional<double> least) {
   const at::Tensor fixed = logits.detach();
+  const double span = (costs.cost[-1] - costs.cost[0]).item<double>();
+  if (span <= 0) return Scalar(least.value_or(0));
   // Falls with the multiplier: the dearer a candidate, the faster it loses weight.
   const auto exceeds = [&](double multiplier) {
     const c10::NoGradGuard no_grad;
     return CostAt(fixed, costs, Scalar(multiplier)).item<double>() > target;
   };
-  if (least > -kGreatestMultiplier && !exceeds(least)) return Scalar(least);
-  double low = -1;
-  double high = 1;
-  while (!exceeds(low) && low > -kGreatestMultiplier) low *= 4;
-  while (exceeds(high) && high < kGreatestMultiplier) high *= 4;
-  while (high - low > kRelativeWidth * std::max(1.0, std::max(high, -low))) {
+  if (least.has_value() && !exceeds(*least)) return Scalar(*least);
+  double low = -1 / span;
+  double high = 1 / span;
+  while (!exceeds(low) && low * span > -kGreatestMultiplier) low *= 4;
+  while (exceeds(high) && high * span < kGreatestMultiplier) high *= 4;
+  while (high - low > kRelativeWidth * std::max(1 / span, std::max(high, -low))) {
     const double middle = low + (high - low) / 2;
     (exceeds(middle) ? low : high) = middle;
   }
-  const at::Tensor found = Scalar(high);
+  at::Tensor found = Scalar(high);
   if (!logits.requires_grad() || !c10::GradMode::is_enabled()) return found;
-  const at::Tensor leaf = found.detach().clone().requires_grad_();
+  const at::Tensor leaf = found.clone().requires_grad_();
   const at::Tensor slope = torch::autograd::grad({CostAt(fixed, costs, leaf)}, {leaf}).front();
-  if (slope.item<double>() > -1e-12) return found;
+  if (slope.item<double>() > -kLeastSlope * span * span) return found;
   // A step of Newton's method that goes nowhere, but whose derivative is that of the root.
   const at::Tensor cost = CostAt(logits, costs, found);
   return found - (cost - cost.detach()) / slope;

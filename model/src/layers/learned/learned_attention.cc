@@ -84,6 +84,7 @@ LearnedAttention::LearnedAttention(const LearnedOptions& options, const ModelCon
       .cost = CandidateCost(options_.candidates, shape_.head_dim, sinks, budget_),
       .largest_of = options_.budget_kind == BudgetKind::kCacheBytes ? group / heads_per_item_ : 1};
   first_target_ = FirstTarget(costs_);
+  target_cost_ = expected_cost_ = costs_.cost[-1].item<double>();
   const double least = costs_.cost[0].item<double>();
   AAH_CHECK(least <= options_.budget, "budget: expected at least ", least,
             ", what the smallest candidate, ", options_.candidates.front(), ", with ", sinks,
@@ -139,9 +140,10 @@ void LearnedAttention::BeginSearchStep(const SelectionSchedule& schedule, int64_
   temperature_ =
       options_.temperature + progress * (options_.final_temperature - options_.temperature);
   const double fall = std::min(1.0, progress / kTargetFall);
-  target_cost_ = first_target_ - fall * std::max(0.0, first_target_ - options_.budget);
-  // While the target falls it is met; a search that then wants less than the budget may have it.
-  least_multiplier_ = fall < 1 ? -std::numeric_limits<double>::infinity() : 0;
+  target_cost_ =
+      fall < 1 ? first_target_ + fall * (options_.budget - first_target_) : options_.budget;
+  // On its way the target is met; a search that then wants less than the budget may have it.
+  least_multiplier_ = fall < 1 ? std::nullopt : std::optional<double>(0);
   const int64_t length = schedule.search_end - schedule.search_begin;
   snapshot_ = (step - schedule.search_begin) % ((length + kSnapshots - 1) / kSnapshots) == 0 ||
               step + 1 == schedule.search_end;
@@ -182,7 +184,7 @@ at::Tensor LearnedAttention::ScaledLogits() const {
   return at::stack(layers);
 }
 
-at::Tensor LearnedAttention::WithinBudget(const at::Tensor& logits) const {
+at::Tensor LearnedAttention::Tilted(const at::Tensor& logits) const {
   return logits - multiplier_ * costs_.cost;
 }
 
@@ -202,31 +204,39 @@ at::Tensor LearnedAttention::OfHeads(const at::Tensor& items) const {
 }
 
 void LearnedAttention::ChooseWeights() {
-  chosen_ = {};
-  weights_ = at::Tensor();
+  step_ = {};
+  differentiable_weights_ = at::Tensor();
   if (!Mixes(true)) return;
   const at::Tensor logits = ScaledLogits();
   const at::Tensor multiplier =
       CostMultiplier(logits.flatten(0, 1), costs_, target_cost_, least_multiplier_);
+  if (least_multiplier_.has_value() && multiplier.requires_grad()) {
+    // What a lower cost would gain counts, now that it may be had; what a higher one would does
+    // not.
+    multiplier.register_hook([](const at::Tensor& gradient) { return gradient.clamp_min(0); });
+  }
   multiplier_ = multiplier.item<double>();
-  at::Tensor within = logits - multiplier * costs_.cost;
-  if (noise_.defined()) within = (within + noise_) / temperature_;
-  const Selection items = Select(within, noise_.defined());
+  expected_cost_ =
+      ExpectedCost(Tilted(logits.detach()).softmax(-1).flatten(0, 1), costs_).item<double>();
+  at::Tensor tilted = logits - multiplier * costs_.cost;
+  if (noise_.defined()) tilted = (tilted + noise_) / temperature_;
+  const Selection items = Select(tilted, noise_.defined());
   if (logits.requires_grad()) {
     // Nothing is known of candidates that are not computed, not even by way of the multiplier.
     logits.register_hook([dead = items.live.logical_not()](const at::Tensor& gradient) {
       return gradient.masked_fill(dead, 0);
     });
   }
-  chosen_ = {OfHeads(items.weights), OfHeads(items.live)};
-  weights_ = chosen_.weights.detach().requires_grad_();
+  differentiable_weights_ = OfHeads(items.weights);
+  step_ = {differentiable_weights_.detach().requires_grad_(), OfHeads(items.live)};
 }
 
 void LearnedAttention::EndBackward() {
-  if (weights_.defined() && weights_.grad().defined() && chosen_.weights.requires_grad()) {
-    chosen_.weights.backward(weights_.grad());
+  if (step_.weights.defined() && step_.weights.grad().defined()) {
+    differentiable_weights_.backward(step_.weights.grad());
   }
-  chosen_.weights = weights_;
+  step_ = {};
+  differentiable_weights_ = at::Tensor();
 }
 
 at::Tensor LearnedAttention::Attend(const AttentionInputs& inputs) {
@@ -240,11 +250,12 @@ at::Tensor LearnedAttention::Attend(const AttentionInputs& inputs) {
   }
   Selection selection;  // of the layer's heads
   if (inputs.training) {
-    selection = {weights_.select(0, inputs.layer), chosen_.live.select(0, inputs.layer)};
+    AAH_CHECK(step_.weights.defined(), "expected BeginStep before a training pass, got none");
+    selection = {step_.weights.select(0, inputs.layer), step_.live.select(0, inputs.layer)};
     if (computed_.empty()) computed_ = FullTable();
     computed_[static_cast<size_t>(inputs.layer)] = WidestLive(selection.live);
   } else {
-    const Selection items = Select(WithinBudget(ScaledLogits(inputs.layer)), false);
+    const Selection items = Select(Tilted(ScaledLogits(inputs.layer)), false);
     selection = {OfHeads(items.weights), OfHeads(items.live)};
   }
   NestedOperatorOptions options;
@@ -260,7 +271,7 @@ at::Tensor LearnedAttention::Attend(const AttentionInputs& inputs) {
 
 at::Tensor LearnedAttention::Weights() const {
   const c10::NoGradGuard no_grad;
-  return OfHeads(WithinBudget(ScaledLogits()).softmax(-1)).flatten(0, 1);
+  return OfHeads(Tilted(ScaledLogits()).softmax(-1)).flatten(0, 1);
 }
 
 void LearnedAttention::Decide() {
@@ -280,9 +291,10 @@ void LearnedAttention::Decide() {
   decided_ = true;
 }
 
-std::vector<int32_t> LearnedAttention::MostLikely() const {
-  const at::Tensor index = Weights().argmax(-1).to(at::kInt).contiguous();
-  return {index.const_data_ptr<int32_t>(), index.const_data_ptr<int32_t>() + index.numel()};
+WindowTable LearnedAttention::LikeliestTable(const at::Tensor& weights) const {
+  const at::Tensor index = weights.argmax(-1).to(at::kInt).contiguous();
+  return TableOf(
+      {index.const_data_ptr<int32_t>(), index.const_data_ptr<int32_t>() + index.numel()});
 }
 
 WindowTable LearnedAttention::TableOf(const std::vector<int32_t>& index) const {
@@ -298,7 +310,7 @@ std::vector<std::vector<int32_t>> LearnedAttention::windows() const {
   if (phase_ == SelectionPhase::kPlan) return TableOf(index_);
   if (phase_ == SelectionPhase::kWarmup) return FullTable();
   const c10::NoGradGuard no_grad;
-  const at::Tensor live = OfHeads(Select(WithinBudget(ScaledLogits()), false).live);
+  const at::Tensor live = OfHeads(Select(Tilted(ScaledLogits()), false).live);
   WindowTable windows;
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
     windows.push_back(WidestLive(live.select(0, layer)));
@@ -329,15 +341,14 @@ std::vector<int32_t> LearnedAttention::WidestLive(const at::Tensor& live) const 
 std::optional<SelectionView> LearnedAttention::selection() const {
   const c10::NoGradGuard no_grad;
   const at::Tensor weights = Weights();
-  const bool planned = phase_ == SelectionPhase::kPlan;
+  WindowTable hard = phase_ == SelectionPhase::kSearch ? LikeliestTable(weights) : windows();
   SelectionView view;
   view.phase = SelectionPhaseName(phase_);
   view.temperature = temperature_;
   view.target_cost = target_cost_;
-  view.expected_cost =
-      ExpectedCost(WithinBudget(ScaledLogits()).softmax(-1).flatten(0, 1), costs_).item<double>();
+  view.expected_cost = expected_cost_;
   view.multiplier = multiplier_;
-  view.hard_cost = CostRatio(TableOf(planned ? index_ : MostLikely()), shape_, sinks_, budget_);
+  view.hard_cost = CostRatio(hard, shape_, sinks_, budget_);
   view.entropy = -at::xlogy(weights, weights).sum(-1).mean().item<double>();
   view.decided = decided_;
   view.moved = moved_;
@@ -367,11 +378,16 @@ PolicyState LearnedAttention::Save() const {
   const PolicyState logits = logits_->Save();
   for (const auto& [name, tensor] : logits.tensors) state.tensors[kLogitsPrefix + name] = tensor;
   state.tensors[kPlanTensor] = at::tensor(index_, at::kInt);
-  const Json json = {{"variant", "learned"},        {"phase", SelectionPhaseName(phase_)},
-                     {"temperature", temperature_}, {"target_cost", target_cost_},
-                     {"plan_step", plan_step_},     {"search_begin", search_begin_},
-                     {"search_end", search_end_},   {"multiplier", multiplier_},
-                     {"tracking", tracking_},       {"duality_gap", duality_gap_},
+  const Json json = {{"variant", "learned"},
+                     {"phase", SelectionPhaseName(phase_)},
+                     {"temperature", temperature_},
+                     {"target_cost", target_cost_},
+                     {"plan_step", plan_step_},
+                     {"search_begin", search_begin_},
+                     {"search_end", search_end_},
+                     {"cost_multiplier", multiplier_},
+                     {"expected_cost", expected_cost_},
+                     {"duality_gap", duality_gap_},
                      {"logits", logits.json}};
   state.json = json.dump();
   return state;
@@ -409,6 +425,10 @@ void LearnedAttention::Restore(const PolicyState& state) {
   const auto temperature = JsonMember<double>(json, "temperature", kSelectionState);
   AAH_CHECK(temperature > 0, kSelectionState, ": expected a temperature above 0, got ",
             temperature);
+  step_ = {};
+  differentiable_weights_ = noise_ = at::Tensor();
+  computed_.clear();
+  tracking_ = false;
   logits_->Restore(logits);
   phase_ = phase;
   index_ = index;
@@ -417,8 +437,8 @@ void LearnedAttention::Restore(const PolicyState& state) {
   plan_step_ = JsonMember<int64_t>(json, "plan_step", kSelectionState);
   search_begin_ = JsonMember<int64_t>(json, "search_begin", kSelectionState);
   search_end_ = JsonMember<int64_t>(json, "search_end", kSelectionState);
-  multiplier_ = JsonMember<double>(json, "multiplier", kSelectionState);
-  tracking_ = JsonMember<bool>(json, "tracking", kSelectionState);
+  multiplier_ = JsonMember<double>(json, "cost_multiplier", kSelectionState);
+  expected_cost_ = JsonMember<double>(json, "expected_cost", kSelectionState);
   duality_gap_ = JsonMember<double>(json, "duality_gap", kSelectionState);
 }
 
