@@ -17,12 +17,12 @@ from pathlib import Path
 
 
 def evaluations(folder, pattern):
-    """(groups of the match, evaluation) of the files whose name `pattern` describes."""
+    """(groups of the match and the whole as "run", evaluation) of the files `pattern` describes."""
     found = []
     for path in sorted(folder.glob("*.json")):
         match = re.fullmatch(pattern, path.stem)
         if match:
-            found.append((match.groupdict(), json.loads(path.read_text())))
+            found.append(({"run": path.stem, **match.groupdict()}, json.loads(path.read_text())))
     if not found:
         sys.exit(f"{folder}: expected evaluations (*.json) of this experiment, found none; run its script first")
     return found
@@ -76,13 +76,13 @@ def recall(folder):
     markdown(["arm", "accuracy by seed", "mean", "single runs", "visible pairs"], rows)
 
 
-def spent_pairs(folder, corpus, arm):
-    """Visible pairs of an arm's training steps, mean over its runs."""
+def spent_pairs(folder, names):
+    """Visible pairs of the training steps of these runs, mean."""
     shares = []
-    for path in folder.glob(f"{corpus}.*.{arm.replace(' ', '_')}*/metrics.jsonl"):
-        summary = json.loads(path.read_text().splitlines()[-1])
-        shares.append(summary["visible_pair_ratio"])
-    return statistics.mean(shares) if shares else math.nan
+    for name in names:
+        log = (folder / name / "metrics.jsonl").read_text()
+        shares.append(json.loads(log.splitlines()[-1])["visible_pair_ratio"])
+    return statistics.mean(shares)
 
 
 def uniform_loss_at(pairs, curve):
@@ -99,7 +99,7 @@ def uniform_loss_at(pairs, curve):
 
 
 def text(folder):
-    runs = {}
+    runs, names = {}, {}
     pattern = r"(?P<corpus>[a-z]+)\.(?P<seed>\d+)\.(?P<arm>[a-z]+(_[a-z]+)*)(_(?P<number>\d+))?"
     for name, result in evaluations(folder, pattern):
         arm = name["arm"]
@@ -108,6 +108,7 @@ def text(folder):
         if arm == "uniform":
             arm = f"uniform {name['number']}"
         runs.setdefault(name["corpus"], {}).setdefault(arm, []).append((name["seed"], result))
+        names.setdefault((name["corpus"], arm), []).append(name["run"])
     order = ["full", "learned", "planned", "aah_learned", "shallow_freeze", "random", "shuffled"]
     for corpus, arms in runs.items():
         print(f"\n### {corpus}\n")
@@ -120,7 +121,7 @@ def text(folder):
                 curves.setdefault(seed, []).append((result["visible_pair_ratio"], result["loss"]))
         for seed, loss in full.items():
             curves.setdefault(seed, []).append((1.0, loss))
-        rows = []
+        rows, notes = [], []
         for arm in [arm for arm in order if arm in arms] + widths:
             results = arms[arm]
             losses = by_seed([(seed, result["loss"]) for seed, result in results])
@@ -132,7 +133,11 @@ def text(folder):
                 at = uniform_loss_at(result["visible_pair_ratio"], curves.get(seed, []))
                 if at is not None:
                     above_curve.append((seed, result["loss"] - at))
-            trained = spent_pairs(folder, corpus, arm)
+            trained = spent_pairs(folder, names[corpus, arm])
+            if arm in ("learned", "planned", "aah_learned", "shallow_freeze"):
+                notes.append(f"- {arm} above a uniform window of its cost, by seed: " + ", ".join(
+                    f"{value:+.4f} at {share:.3f}"
+                    for value, share in zip(by_seed(above_curve), pairs)))
             rows.append([
                 arm, f"{statistics.mean(pairs):.3f}", f"{trained:.3f}", spread(losses, 4),
                 spread(above_full, 4) if above_full else "",
@@ -140,7 +145,7 @@ def text(folder):
             ])
         markdown(["arm", "visible pairs", "pairs while trained", "test loss (nats)", "above full",
                   "above a uniform window of its cost"], rows)
-        print()
+        print("", *notes, sep="\n")
         for first, second in [("planned", "random"), ("planned", "shuffled"),
                               ("learned", "aah_learned"), ("learned", "shallow_freeze")]:
             if first not in arms or second not in arms:

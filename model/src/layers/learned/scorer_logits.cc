@@ -114,7 +114,7 @@ at::Tensor ScorerLogits::Layer(int64_t layer) const {
   const int64_t candidates = std::ssize(control_.windows);
   if (!state.inputs.rows.defined()) return at::zeros({items, candidates});
   const at::Tensor of_head = at::tensor(state.group_of_head, at::kLong);
-  const at::Tensor logits = network_.Logits(layer, state.inputs).index_select(0, of_head);
+  at::Tensor logits = network_.Logits(layer, state.inputs).index_select(0, of_head);
   if (share_ == WindowShare::kHead) return logits;
   return logits.view({items, -1, candidates}).mean(1);
 }
