@@ -131,7 +131,8 @@ function drawLoss(axis) {
             gridcolor: "#e9edf1", zeroline: false},
     yaxis: {title: {text: "loss, nats per token"}, gridcolor: "#e9edf1", zeroline: false,
             range: lossRange()},
-    legend: {orientation: "h", y: 1.08}, font: {size: 13}, plot_bgcolor: "#fff",
+    legend: {orientation: "h", y: 1.08}, modebar: {orientation: "v"}, font: {size: 13},
+    plot_bgcolor: "#fff",
   };
   Plotly.react("loss", lossTraces(axis), layout, {displaylogo: false, responsive: true});
   markChoice(byId("axis"), axis);

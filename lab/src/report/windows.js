@@ -14,7 +14,8 @@ function drawAllocated() {
     xaxis: {title: {text: "step"}, gridcolor: "#e9edf1", zeroline: false},
     yaxis: {title: {text: "allocated context ratio"}, gridcolor: "#e9edf1", range: [0, 1.04],
             zeroline: false},
-    legend: {orientation: "h", y: 1.12}, showlegend: true, plot_bgcolor: "#fff",
+    legend: {orientation: "h", y: 1.12}, modebar: {orientation: "v"}, showlegend: true,
+    plot_bgcolor: "#fff",
   }, {displaylogo: false, responsive: true});
 }
 
