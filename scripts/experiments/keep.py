@@ -5,10 +5,12 @@
 
 commands.txt: the commands, in the order of their outputs' names, as they are given in a checkout;
 evaluations.jsonl: what `aah eval` printed, with its name; runs.jsonl: validation and summary records
-of every run's log; plan_*.json: the plans that were learned. Python's standard library only.
+of every run's log; plans.jsonl: the windows of every plan, learned, shuffled or random. Python's
+standard library only.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -20,7 +22,8 @@ def commands(folder):
         program, rest = path.read_text().strip().split(" ", 1)
         if not program.endswith("/aah") and not Path(program).name.startswith("aah"):
             sys.exit(f"{path}: expected a command of aah, got {program}")
-        yield f"{PROGRAM} {rest}"
+        # A file of commands has lost its quotes; what had any is the last setting.
+        yield f"{PROGRAM} " + re.sub(r"(attention=\{.*\})$", r"'\1'", rest)
 
 
 def evaluations(folder):
@@ -36,6 +39,12 @@ def runs(folder):
                 yield json.dumps({"name": path.parent.name, **record})
 
 
+def plans(folder):
+    for path in sorted([*folder.glob("*.plan"), *folder.glob("*/plan.json")]):
+        name = path.stem if path.suffix == ".plan" else path.parent.name
+        yield json.dumps({"name": name, "windows": json.loads(path.read_text())["windows"]})
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -44,10 +53,8 @@ def main():
         sys.exit(f"{source}: expected the folder of an experiment, found no *.command; run its script first")
     target.mkdir(parents=True, exist_ok=True)
     for name, lines in [("commands.txt", commands), ("evaluations.jsonl", evaluations),
-                        ("runs.jsonl", runs)]:
+                        ("runs.jsonl", runs), ("plans.jsonl", plans)]:
         (target / name).write_text("".join(line + "\n" for line in lines(source)))
-    for path in sorted(source.glob("*learned/plan.json")):
-        (target / f"plan_{path.parent.name}.json").write_text(path.read_text())
 
 
 if __name__ == "__main__":

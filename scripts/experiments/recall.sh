@@ -5,7 +5,7 @@
 # window, all of one cost, start from those weights again and are trained for as many steps as full
 # attention is. Shuffled plans are also tried on the learned run's weights as they are.
 #
-#   scripts/experiments/recall.sh [FOLDER]      default runs/recall_experiment; about 25 minutes
+#   scripts/experiments/recall.sh [FOLDER]      default runs/recall_experiment; about half an hour
 #
 # Goes on where it was stopped. `table.py recall FOLDER` prints the table.
 set -euo pipefail
