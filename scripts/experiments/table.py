@@ -109,7 +109,8 @@ def text(folder):
             arm = f"uniform {name['number']}"
         runs.setdefault(name["corpus"], {}).setdefault(arm, []).append((name["seed"], result))
         names.setdefault((name["corpus"], arm), []).append(name["run"])
-    order = ["full", "learned", "planned", "aah_learned", "shallow_freeze", "random", "shuffled"]
+    order = ["full", "learned", "planned", "learned_fine", "planned_fine", "aah_learned",
+             "shallow_freeze", "random", "shuffled"]
     for corpus, arms in runs.items():
         print(f"\n### {corpus}\n")
         widths = sorted((arm for arm in arms if arm.startswith("uniform")),
@@ -134,7 +135,7 @@ def text(folder):
                 if at is not None:
                     above_curve.append((seed, result["loss"] - at))
             trained = spent_pairs(folder, names[corpus, arm])
-            if arm in ("learned", "planned", "aah_learned", "shallow_freeze"):
+            if arm not in ("full", "random", "shuffled", *widths):
                 notes.append(f"- {arm} above a uniform window of its cost, by seed: " + ", ".join(
                     f"{value:+.4f} at {share:.3f}"
                     for value, share in zip(by_seed(above_curve), pairs)))

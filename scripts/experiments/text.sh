@@ -21,6 +21,7 @@ readonly RANDOM_DRAWS=(0 1 2 3 4)
 readonly SHUFFLED_DRAWS=(0 1 2)
 readonly UNIFORM=(16 32 64 108 128 256 512) # 108 sees 0.1997 of the pairs, the budget
 readonly CANDIDATES=16,32,64,128,256,512,1024
+readonly FINE=16,32,48,64,96,128,192,256,512,1024
 readonly BUDGET=0.2
 readonly RECIPE=recipes/learned_kjv.yaml
 readonly EVALUATE="--split test --stretches 64"
@@ -40,11 +41,15 @@ for corpus in "${CORPORA[@]}"; do
       training.steps=150 training.batch_size=2 optimizer.learning_rate=5e-4
       optimizer.min_learning_rate=5e-5 optimizer.warmup_steps=10 checkpoint.every=150)
     learned="candidates: [$CANDIDATES], budget: $BUDGET, search: 0.4"
+    fine="candidates: [$FINE], budget: $BUDGET, search: 0.4"
     control="windows: [16, 64, 256, 1024], warmup_steps: 10, min_group_size: 1"
     train "$corpus.$seed.full" "${arm[@]}" attention=full
     train "$corpus.$seed.learned" "${arm[@]}" attention="{learned: {$learned, warmup: 0}}"
     plan=$OUT/$corpus.$seed.learned/plan.json
     train "$corpus.$seed.planned" "${arm[@]}" attention="{plan: $plan}"
+    train "$corpus.$seed.learned_fine" "${arm[@]}" attention="{learned: {$fine, warmup: 0}}"
+    train "$corpus.$seed.planned_fine" "${arm[@]}" \
+      attention="{plan: $OUT/$corpus.$seed.learned_fine/plan.json}"
     train "$corpus.$seed.aah_learned" "${arm[@]}" \
       attention="{variant: aah_learned, learned: {$learned, warmup: 0.05}}"
     train "$corpus.$seed.shallow_freeze" "${arm[@]}" \
