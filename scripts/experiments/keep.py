@@ -20,7 +20,7 @@ PROGRAM = "build/release/aah"
 def commands(folder):
     for path in sorted(folder.glob("*.command")):
         program, rest = path.read_text().strip().split(" ", 1)
-        if not program.endswith("/aah") and not Path(program).name.startswith("aah"):
+        if not Path(program).name.startswith("aah"):
             sys.exit(f"{path}: expected a command of aah, got {program}")
         # A file of commands has lost its quotes; what had any is the last setting.
         yield f"{PROGRAM} " + re.sub(r"(attention=\{.*\})$", r"'\1'", rest)

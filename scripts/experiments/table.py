@@ -17,12 +17,12 @@ from pathlib import Path
 
 
 def evaluations(folder, pattern):
-    """(groups of the match and the whole as "run", evaluation) of the files `pattern` describes."""
+    """(groups of the match, evaluation and its "run") of the files whose name `pattern` describes."""
     found = []
     for path in sorted(folder.glob("*.json")):
         match = re.fullmatch(pattern, path.stem)
         if match:
-            found.append(({"run": path.stem, **match.groupdict()}, json.loads(path.read_text())))
+            found.append((match.groupdict(), {"run": path.stem, **json.loads(path.read_text())}))
     if not found:
         sys.exit(f"{folder}: expected evaluations (*.json) of this experiment, found none; run its script first")
     return found
@@ -99,7 +99,7 @@ def uniform_loss_at(pairs, curve):
 
 
 def text(folder):
-    runs, names = {}, {}
+    runs = {}
     pattern = r"(?P<corpus>[a-z]+)\.(?P<seed>\d+)\.(?P<arm>[a-z]+(_[a-z]+)*)(_(?P<number>\d+))?"
     for name, result in evaluations(folder, pattern):
         arm = name["arm"]
@@ -108,7 +108,6 @@ def text(folder):
         if arm == "uniform":
             arm = f"uniform {name['number']}"
         runs.setdefault(name["corpus"], {}).setdefault(arm, []).append((name["seed"], result))
-        names.setdefault((name["corpus"], arm), []).append(name["run"])
     order = ["full", "learned", "planned", "learned_fine", "planned_fine", "aah_learned",
              "shallow_freeze", "random", "shuffled"]
     for corpus, arms in runs.items():
@@ -134,7 +133,7 @@ def text(folder):
                 at = uniform_loss_at(result["visible_pair_ratio"], curves.get(seed, []))
                 if at is not None:
                     above_curve.append((seed, result["loss"] - at))
-            trained = spent_pairs(folder, names[corpus, arm])
+            trained = spent_pairs(folder, [result["run"] for _, result in results])
             if arm not in ("full", "random", "shuffled", *widths):
                 notes.append(f"- {arm} above a uniform window of its cost, by seed: " + ", ".join(
                     f"{value:+.4f} at {share:.3f}"

@@ -57,11 +57,6 @@ inline void SetLogits(LearnedAttention& attention, const at::Tensor& logits) {
   attention.parameters().front().value.copy_(logits);
 }
 
-// All candidates at equal weights.
-inline void Level(LearnedAttention& attention) {
-  SetLogits(attention, torch::zeros_like(attention.parameters().front().value));
-}
-
 // Logits by which each head would have the candidate `index` says.
 inline at::Tensor LogitsFor(const std::vector<int64_t>& index, double height = 3) {
   at::Tensor logits = torch::zeros({2, 4, 3});

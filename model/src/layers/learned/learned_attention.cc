@@ -211,8 +211,7 @@ void LearnedAttention::ChooseWeights() {
   const at::Tensor multiplier =
       CostMultiplier(logits.flatten(0, 1), costs_, target_cost_, least_multiplier_);
   if (least_multiplier_.has_value() && multiplier.requires_grad()) {
-    // What a lower cost would gain counts, now that it may be had; what a higher one would does
-    // not.
+    // A lower cost may be had now, so what it would gain counts; a higher one may not.
     multiplier.register_hook([](const at::Tensor& gradient) { return gradient.clamp_min(0); });
   }
   multiplier_ = multiplier.item<double>();
@@ -329,10 +328,12 @@ WindowTable LearnedAttention::FullTable() const {
 }
 
 std::vector<int32_t> LearnedAttention::WidestLive(const at::Tensor& live) const {
+  const at::Tensor rows = live.contiguous();
+  const bool* row = rows.const_data_ptr<bool>();
   std::vector<int32_t> windows;
-  for (int64_t head = 0; head < live.size(0); ++head) {
-    int64_t last = live.size(1) - 1;
-    while (!live[head][last].item<bool>()) --last;
+  for (int64_t head = 0; head < rows.size(0); ++head, row += rows.size(1)) {
+    int64_t last = rows.size(1) - 1;
+    while (!row[last]) --last;
     windows.push_back(options_.candidates[static_cast<size_t>(last)]);
   }
   return windows;
@@ -341,7 +342,7 @@ std::vector<int32_t> LearnedAttention::WidestLive(const at::Tensor& live) const 
 std::optional<SelectionView> LearnedAttention::selection() const {
   const c10::NoGradGuard no_grad;
   const at::Tensor weights = Weights();
-  WindowTable hard = phase_ == SelectionPhase::kSearch ? LikeliestTable(weights) : windows();
+  const WindowTable hard = phase_ == SelectionPhase::kSearch ? LikeliestTable(weights) : windows();
   SelectionView view;
   view.phase = SelectionPhaseName(phase_);
   view.temperature = temperature_;
